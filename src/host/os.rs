@@ -1,0 +1,4 @@
+//! The operating system as a host.
+
+/// The operating system.
+pub struct Os;

@@ -1,0 +1,3 @@
+//! The command `claim`.
+
+fn main() {}

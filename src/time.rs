@@ -1,0 +1,109 @@
+//! Times and durations as people write them.
+//!
+//! Inside the program an instant is a number of milliseconds, on the wall clock since 1970 (UTC) or on the
+//! machine's monotonic clock since its start; see [`Now`](crate::host::Now).
+
+use std::time::Duration;
+
+use jiff::{Span, SpanRelativeTo, Timestamp};
+
+use crate::error::{Error, Result};
+
+/// The shortest lease.
+pub const MIN_LEASE: Duration = Duration::from_millis(50);
+/// The longest lease.
+pub const MAX_LEASE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Reads a duration such as `500ms`, `30s`, `5m`, `1h30m` or `7d` (a day is 24 hours). Negative ones, those
+/// without a unit and those longer than some 290 years are refused.
+pub fn parse_duration(text: &str) -> Result<Duration> {
+    let refuse = || {
+        Error::usage(format!("not a duration: {text:?}; write it like 500ms, 30s, 5m, 1h30m or 7d"))
+    };
+    let span: Span = text.parse().map_err(|_| refuse())?;
+    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| refuse())?;
+    Duration::try_from(length).map_err(|_| refuse())
+}
+
+/// Reads a lease's length: a duration from 50 ms to 30 days.
+pub fn parse_lease(text: &str) -> Result<Duration> {
+    let lease = parse_duration(text)?;
+    if lease < MIN_LEASE || lease > MAX_LEASE {
+        return Err(Error::usage(format!("a lease lasts from 50ms to 30d, not {text}")));
+    }
+    Ok(lease)
+}
+
+/// Milliseconds since 1970 as RFC 3339 in UTC with milliseconds, clamped to what that format can say.
+pub fn rfc3339(wall_ms: i64) -> String {
+    format!("{:.3}", clamped(wall_ms))
+}
+
+/// The same to the second, for people.
+pub fn rfc3339_seconds(wall_ms: i64) -> String {
+    format!("{:.0}", clamped(wall_ms))
+}
+
+/// Reads an RFC 3339 time; milliseconds since 1970.
+pub fn parse_rfc3339(text: &str) -> Option<i64> {
+    text.parse::<Timestamp>().ok().map(|t| t.as_millisecond())
+}
+
+fn clamped(wall_ms: i64) -> Timestamp {
+    let most = Timestamp::MAX.as_millisecond();
+    let least = Timestamp::MIN.as_millisecond();
+    Timestamp::from_millisecond(wall_ms.clamp(least, most)).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// A span of milliseconds as a person says it: `21s`, `4m10s`, `350ms`, `3d4h`. Two units at the most.
+pub fn human(ms: i64) -> String {
+    let ms = ms.max(0);
+    if ms < 1000 {
+        return format!("{ms}ms");
+    }
+    let s = ms / 1000;
+    let two = |big: i64, unit: &str, small: i64, small_unit: &str| match small {
+        0 => format!("{big}{unit}"),
+        _ => format!("{big}{unit}{small}{small_unit}"),
+    };
+    match s {
+        0..60 => format!("{s}s"),
+        60..3600 => two(s / 60, "m", s % 60, "s"),
+        3600..86400 => two(s / 3600, "h", s % 3600 / 60, "m"),
+        _ => two(s / 86400, "d", s % 86400 / 3600, "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_durations() {
+        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("5m", 300_000), ("1h30m", 5_400_000), ("7d", 604_800_000)]
+        {
+            assert_eq!(parse_duration(text).ok(), Some(Duration::from_millis(ms)), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_duration() {
+        for text in ["", "30", "-5s", "5s ago", "nan", "inf", "1e9s", "s", "99999999999999999999d", "1mo", "1y"] {
+            assert!(parse_duration(text).is_err(), "{text:?}");
+        }
+        for text in ["0s", "0", "49ms", "31d", "nan", "-30s"] {
+            assert!(parse_lease(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn says_times_and_spans() {
+        assert_eq!(rfc3339(1_000), "1970-01-01T00:00:01.000Z");
+        assert_eq!(rfc3339_seconds(1_999), "1970-01-01T00:00:01Z");
+        assert_eq!(parse_rfc3339("1970-01-01T00:00:01.5Z"), Some(1_500));
+        assert!(rfc3339(i64::MAX).starts_with("9999-"));
+        for (ms, text) in [(-5, "0ms"), (999, "999ms"), (21_000, "21s"), (250_000, "4m10s"), (3_600_000, "1h")] {
+            assert_eq!(human(ms), text);
+        }
+    }
+}
