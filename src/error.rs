@@ -91,11 +91,7 @@ impl Code {
             Code::ClaimHeld | Code::AlreadyDone | Code::NotFound => 1,
             Code::Usage | Code::InvalidId => 2,
             Code::StaleClaim | Code::StaleVersion => 3,
-            Code::IdempotencyConflict
-            | Code::Failed
-            | Code::Cancelled
-            | Code::Expired
-            | Code::Blocked => 4,
+            Code::IdempotencyConflict | Code::Failed | Code::Cancelled | Code::Expired | Code::Blocked => 4,
             Code::WaitTimeout => 5,
             Code::RecordUnreadable
             | Code::FormatTooNew

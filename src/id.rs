@@ -27,7 +27,9 @@ impl NodeId {
             return invalid(&format!("it has {} bytes, and {} are the most", text.len(), NodeId::MAX_BYTES));
         }
         if text.split('/').any(str::is_empty) {
-            return invalid("a '/' separates folders, so it stands neither first nor last nor twice in a row");
+            return invalid(
+                "a '/' separates folders, so it stands neither first nor last nor twice in a row",
+            );
         }
         Ok(NodeId(text))
     }

@@ -1,10 +1,9 @@
 //! A claim directory: of all the processes that reach for a node exactly one wins.
-#![warn(missing_docs)]
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod error;
 pub mod host;
 mod id;
-pub mod locate;
 pub mod time;
 
 pub use error::{Code, Error, Result};

@@ -17,9 +17,8 @@ pub const MAX_LEASE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Reads a duration such as `500ms`, `30s`, `5m`, `1h30m` or `7d` (a day is 24 hours). Negative ones, those
 /// without a unit and those longer than some 290 years are refused.
 pub fn parse_duration(text: &str) -> Result<Duration> {
-    let refuse = || {
-        Error::usage(format!("not a duration: {text:?}; write it like 500ms, 30s, 5m, 1h30m or 7d"))
-    };
+    let refuse =
+        || Error::usage(format!("not a duration: {text:?}; write it like 500ms, 30s, 5m, 1h30m or 7d"));
     let span: Span = text.parse().map_err(|_| refuse())?;
     let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| refuse())?;
     Duration::try_from(length).map_err(|_| refuse())
@@ -39,7 +38,7 @@ pub fn rfc3339(wall_ms: i64) -> String {
     format!("{:.3}", clamped(wall_ms))
 }
 
-/// The same to the second, for people.
+/// The same to the second, for people: the second that has begun.
 pub fn rfc3339_seconds(wall_ms: i64) -> String {
     format!("{:.0}", clamped(wall_ms))
 }
@@ -50,9 +49,8 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
 }
 
 fn clamped(wall_ms: i64) -> Timestamp {
-    let most = Timestamp::MAX.as_millisecond();
-    let least = Timestamp::MIN.as_millisecond();
-    Timestamp::from_millisecond(wall_ms.clamp(least, most)).unwrap_or(Timestamp::UNIX_EPOCH)
+    let end = if wall_ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    Timestamp::from_millisecond(wall_ms).unwrap_or(end)
 }
 
 /// A span of milliseconds as a person says it: `21s`, `4m10s`, `350ms`, `3d4h`. Two units at the most.
@@ -80,7 +78,8 @@ mod tests {
 
     #[test]
     fn reads_durations() {
-        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("5m", 300_000), ("1h30m", 5_400_000), ("7d", 604_800_000)]
+        for (text, ms) in
+            [("500ms", 500), ("30s", 30_000), ("5m", 300_000), ("1h30m", 5_400_000), ("7d", 604_800_000)]
         {
             assert_eq!(parse_duration(text).ok(), Some(Duration::from_millis(ms)), "{text}");
         }
@@ -88,7 +87,9 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_duration() {
-        for text in ["", "30", "-5s", "5s ago", "nan", "inf", "1e9s", "s", "99999999999999999999d", "1mo", "1y"] {
+        for text in
+            ["", "30", "-5s", "5s ago", "nan", "inf", "1e9s", "s", "99999999999999999999d", "1mo", "1y"]
+        {
             assert!(parse_duration(text).is_err(), "{text:?}");
         }
         for text in ["0s", "0", "49ms", "31d", "nan", "-30s"] {
@@ -101,8 +102,12 @@ mod tests {
         assert_eq!(rfc3339(1_000), "1970-01-01T00:00:01.000Z");
         assert_eq!(rfc3339_seconds(1_999), "1970-01-01T00:00:01Z");
         assert_eq!(parse_rfc3339("1970-01-01T00:00:01.5Z"), Some(1_500));
-        assert!(rfc3339(i64::MAX).starts_with("9999-"));
-        for (ms, text) in [(-5, "0ms"), (999, "999ms"), (21_000, "21s"), (250_000, "4m10s"), (3_600_000, "1h")] {
+        assert_eq!(rfc3339_seconds(-1), "1969-12-31T23:59:59Z");
+        assert!(rfc3339(i64::MAX).starts_with("9999-"), "{}", rfc3339(i64::MAX));
+        assert!(rfc3339(i64::MIN).starts_with("-009999-"), "{}", rfc3339(i64::MIN));
+        for (ms, text) in
+            [(-5, "0ms"), (999, "999ms"), (21_000, "21s"), (250_000, "4m10s"), (3_600_000, "1h")]
+        {
             assert_eq!(human(ms), text);
         }
     }

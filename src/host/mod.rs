@@ -7,7 +7,7 @@ mod os;
 use std::time::Duration;
 
 use crate::error::Result;
-pub use os::Os;
+pub use os::{Os, watch_exit};
 
 /// One reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Now {
     pub mono_ms: i64,
 }
 
-/// Within which bounds a monotonic time, and with [`Host::pid_namespace`] a process id, means anything.
+/// Within which bounds a monotonic time, and with [`Process::namespace`] a process id, means anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Place {
     /// The machine's id (`/etc/machine-id`), or the host name where there is none.
@@ -51,8 +51,10 @@ pub struct Process {
     pub machine: String,
     /// That machine's boot.
     pub boot: String,
-    /// The pid namespace its id belongs to (`/proc/self/ns/pid`).
-    pub pid_namespace: String,
+    /// The namespaces that its id and its start belong to, pid and time: `pid:[4026531836] time:[4026531834]`.
+    /// The second because a start time is told in the reader's time namespace: read in another one it differs,
+    /// though the process is the same.
+    pub namespace: String,
 }
 
 /// A process group, named by its leader.

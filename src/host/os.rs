@@ -1,4 +1,0 @@
-//! The operating system as a host.
-
-/// The operating system.
-pub struct Os;

@@ -1,1 +1,0 @@
-//! Where the claim directory is.
