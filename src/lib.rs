@@ -4,6 +4,7 @@
 mod error;
 pub mod host;
 mod id;
+pub mod locate;
 pub mod time;
 
 pub use error::{Code, Error, Result};

@@ -1,0 +1,90 @@
+//! A directory named by `--dir` or `$CLAIMS_DIR`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{self, Path, PathBuf};
+
+use super::{Located, Places, Why, directory, git, is_absence};
+use crate::error::{Code, Error, Result};
+
+/// What is expected of the folder that a named directory stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parent {
+    MustExist,
+    /// Whoever asks is about to make it.
+    MayBeMissing,
+}
+
+/// The directory that an argument or the variable names, if one does.
+pub(super) fn locate(places: &Places<'_>, parent: Parent) -> Result<Option<Located>> {
+    let (named, why) = match (places.argument, places.variable) {
+        (Some(named), _) if named.as_os_str().is_empty() => {
+            return Err(Error::usage("--dir is empty; give it a folder"));
+        }
+        (Some(named), _) => (named, Why::Argument),
+        (None, Some(named)) if !named.is_empty() => (Path::new(named), Why::Variable),
+        _ => return Ok(None),
+    };
+    refuse_address(named, &why)?;
+    let path = resolve(named, places.cwd, parent)?;
+    let exists = directory(&path)?.is_some();
+    // The worktree only names the owner here: trouble with git must not stand in the way of a named directory.
+    let repository = fs::canonicalize(places.cwd).ok().and_then(|cwd| git::discover(&cwd).ok().flatten());
+    Ok(Some(Located { path, why, exists, worktree: repository.and_then(|it| it.worktree) }))
+}
+
+/// Refuses `scheme://…`. The rest of it stays out of the message, for it may hold a password.
+fn refuse_address(named: &Path, why: &Why) -> Result<()> {
+    let Some(scheme) = scheme(named.as_os_str()) else { return Ok(()) };
+    let option = if *why == Why::Argument { "--dir" } else { "CLAIMS_DIR" };
+    Err(Error::usage(format!(
+        "{option} is an address ({scheme}://…); only a folder on this machine is supported so far"
+    ))
+    .hint(format!("give {option} the path of a folder")))
+}
+
+fn scheme(named: &OsStr) -> Option<&str> {
+    let bytes = named.as_bytes();
+    let end = bytes.windows(3).position(|window| window == b"://")?;
+    let scheme = std::str::from_utf8(&bytes[..end]).ok()?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    (scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(plain))
+        .then_some(scheme)
+}
+
+/// `named` from `cwd`, its parent made free of symbolic links and of `..`.
+fn resolve(named: &Path, cwd: &Path, parent: Parent) -> Result<PathBuf> {
+    let full = path::absolute(cwd.join(named)).map_err(|error| Error::io("resolve", named, error))?;
+    let (folder, name) = match (full.parent(), full.file_name()) {
+        (Some(folder), Some(name)) => (folder, name),
+        // `/` or `…/..`, which names no entry of its parent.
+        _ => (full.as_path(), OsStr::new("")),
+    };
+    match fs::canonicalize(folder) {
+        Ok(folder) if name.is_empty() => Ok(folder),
+        Ok(folder) if folder.is_dir() => Ok(folder.join(name)),
+        Ok(folder) => Err(not_a_folder(&full, &folder)),
+        Err(error) if !is_absence(&error) => Err(Error::io("look at", folder, error)),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Err(not_a_folder(&full, folder)),
+        Err(_) if parent == Parent::MayBeMissing => Ok(full.components().collect()),
+        Err(_) => Err(Error::new(
+            Code::NoStore,
+            format!("no claim directory at {}: the folder {} is missing", full.display(), folder.display()),
+        )
+        .hint(format!("`claim init --dir {}` makes it with its parents", quoted(named)))),
+    }
+}
+
+fn not_a_folder(path: &Path, folder: &Path) -> Error {
+    let message = format!("no claim directory at {}: {} is not a folder", path.display(), folder.display());
+    Error::new(Code::NoStore, message).hint("name a folder with --dir or CLAIMS_DIR")
+}
+
+/// `path` as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |char: char| char.is_alphanumeric() || "/._-+,:@%=".contains(char);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
