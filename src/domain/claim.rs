@@ -1,0 +1,183 @@
+//! Taking a node.
+
+use std::time::Duration;
+
+use super::Step;
+use super::node::{Bound, Claim, Forced, LeaseEnd, Node, State, Token, WriteId};
+use super::refusal::{Holder, Reason};
+use super::standing::{Facts, Standing, standing};
+use crate::error::{Error, Result};
+
+/// The longest owner name or reason, in bytes.
+const MAX_TEXT: usize = 4096;
+
+/// A request to take a node.
+#[derive(Clone, Debug)]
+pub struct Acquire {
+    pub(crate) owner: String,
+    pub(crate) lease: Duration,
+    pub(crate) seen: Option<u64>,
+    pub(crate) force: Option<Force>,
+    pub(crate) bound: Option<Bound>,
+}
+
+/// A reason to take a node that somebody holds or that is blocked. Not empty.
+#[derive(Clone, Debug)]
+pub struct Force(String);
+
+impl Force {
+    /// Takes the reason, refused if it is blank ([`Code::Usage`](crate::Code::Usage)).
+    pub fn because(reason: impl Into<String>) -> Result<Force> {
+        let reason = reason.into();
+        if reason.trim().is_empty() {
+            return Err(Error::usage("taking a node by force needs a reason"));
+        }
+        if reason.len() > MAX_TEXT {
+            return Err(Error::usage(format!("a reason has at most {MAX_TEXT} bytes")));
+        }
+        Ok(Force(reason))
+    }
+}
+
+impl Acquire {
+    /// Without anything said: 30 seconds.
+    pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+
+    /// A request by `owner`, a name for people: it grants nothing.
+    pub fn by(owner: impl Into<String>) -> Acquire {
+        Acquire { owner: owner.into(), lease: Acquire::DEFAULT_LEASE, seen: None, force: None, bound: None }
+    }
+
+    /// How long the claim lasts without a renewal: 50 ms to 30 days, clamped to that.
+    pub fn lease(mut self, lease: Duration) -> Acquire {
+        self.lease = lease.clamp(crate::time::MIN_LEASE, crate::time::MAX_LEASE);
+        self
+    }
+
+    /// Only if the record is at this version; 0 for a node that nobody has owned.
+    pub fn seen(mut self, version: u64) -> Acquire {
+        self.seen = Some(version);
+        self
+    }
+
+    /// Also if somebody holds it or it is blocked.
+    pub fn force(mut self, reason: Force) -> Acquire {
+        self.force = Some(reason);
+        self
+    }
+
+    /// Ends the claim early when this process ends; with `until_exit`, not before it.
+    pub fn bound(mut self, bound: Bound) -> Acquire {
+        self.bound = Some(bound);
+        self
+    }
+}
+
+/// What only the taker knows, and the marks of this write.
+#[derive(Clone, Debug)]
+pub(crate) struct Mint {
+    pub(crate) token: Token,
+    pub(crate) write: WriteId,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+}
+
+/// A claim just taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Acquired {
+    /// The record as written.
+    pub node: Node,
+    /// From whom it was taken over, if the claim before had not ended by itself.
+    pub reclaimed_from: Option<String>,
+    /// Was a live claim or a block overridden?
+    pub forced: bool,
+}
+
+/// May `request` take `node`, and what does the record say then?
+pub(crate) fn acquire(node: &Node, facts: &Facts<'_>, request: &Acquire, mint: &Mint) -> Step<Acquired> {
+    if let Some(seen) = request.seen.filter(|seen| *seen != node.version) {
+        return Step::refuse(node, Reason::StaleVersion { seen });
+    }
+    match standing(node, facts) {
+        Standing::Free => take(node, facts, request, mint, None, node.attempt + 1),
+        Standing::Lapsed { claim, .. } => {
+            take(node, facts, request, mint, Some(&claim.owner), node.attempt + 1)
+        }
+        // A takeover by force doesn't use up an attempt: the one that was started goes on in other hands.
+        Standing::Held { claim, .. } | Standing::Adrift { claim } if request.force.is_some() => {
+            take(node, facts, request, mint, Some(&claim.owner), node.attempt)
+        }
+        Standing::Blocked(_) if request.force.is_some() => {
+            take(node, facts, request, mint, None, node.attempt + 1)
+        }
+        Standing::Held { claim, remaining_ms } => {
+            Step::refuse(node, Reason::Held(Holder::of(node, claim, remaining_ms)))
+        }
+        Standing::Adrift { claim } => rebase(node, claim, facts, mint.write),
+        Standing::Blocked(block) => {
+            Step::refuse(node, Reason::Blocked { reason: block.reason.clone(), by: block.by.clone() })
+        }
+        Standing::Ended(ending, outcome) => Step::refuse(
+            node,
+            Reason::Ended { ending, by: outcome.by.clone(), reason: outcome.reason.clone() },
+        ),
+    }
+}
+
+fn take(
+    node: &Node,
+    facts: &Facts<'_>,
+    request: &Acquire,
+    mint: &Mint,
+    from: Option<&String>,
+    attempt: u64,
+) -> Step<Acquired> {
+    let lease_ms = i64::try_from(request.lease.as_millis()).unwrap_or(i64::MAX);
+    let claim = Claim {
+        owner: request.owner.clone(),
+        token_hash: mint.token.hash(),
+        acquired_ms: facts.now.wall_ms,
+        ends: LeaseEnd::after(lease_ms, facts),
+        lease_ms,
+        host: mint.host.clone(),
+        pid: request.bound.as_ref().map_or(mint.pid, |bound| bound.process.pid),
+        bound: request.bound.clone(),
+        extra: Default::default(),
+    };
+    let overridden = !standing(node, facts).takeable();
+    let mut next = node.next(mint.write, State::Claimed(claim));
+    next.generation += 1;
+    next.attempt = attempt.max(1);
+    if let Some(Force(reason)) = request.force.as_ref().filter(|_| overridden) {
+        next.forced = Some(Forced {
+            reason: reason.clone(),
+            by: request.owner.clone(),
+            from: from.cloned(),
+            at_ms: facts.now.wall_ms,
+        });
+    }
+    Step::write(next.clone(), Acquired { node: next, reclaimed_from: from.cloned(), forced: overridden })
+}
+
+/// Writes down an end that this machine's clock can reach, and refuses: the holder keeps its full lease once.
+fn rebase(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
+    let ends = LeaseEnd::after(claim.lease_ms, facts);
+    let next = node.next(write, State::Claimed(Claim { ends, ..claim.clone() }));
+    let reason = match &next.state {
+        State::Claimed(claim) => Reason::Held(Holder::of(&next, claim, Some(claim.lease_ms))),
+        _ => Reason::NotFound,
+    };
+    let answer = Err(super::Refusal::new(&next, reason));
+    Step { write: Some(next), answer }
+}
+
+impl LeaseEnd {
+    /// `lease_ms` from now, on both clocks.
+    pub(crate) fn after(lease_ms: i64, facts: &Facts<'_>) -> LeaseEnd {
+        LeaseEnd {
+            wall_ms: facts.now.wall_ms.saturating_add(lease_ms),
+            mono_ms: facts.now.mono_ms.saturating_add(lease_ms),
+            place: facts.place.clone(),
+        }
+    }
+}

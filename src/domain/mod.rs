@@ -1,0 +1,47 @@
+//! Pure decisions on records: no files, no clock, no randomness.
+//!
+//! A decision gets the record that was read, what the host tells ([`Facts`]) and the request, and says what to
+//! write and what to answer. It is taken anew each time a swap is lost.
+
+mod claim;
+mod codec;
+mod node;
+mod refusal;
+mod settle;
+mod standing;
+
+pub use claim::{Acquire, Acquired, Force};
+pub(crate) use claim::{Mint, acquire};
+pub use codec::{FORMAT, Malformed, for_show};
+pub(crate) use codec::{MAX_RECORD_BYTES, decode, encode};
+pub use node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, Token, TokenHash, WriteId};
+pub use refusal::{Holder, Reason, Refusal, Stale};
+pub use settle::{Checked, Completed, Released, Renewal, Renewed};
+pub(crate) use settle::{check, complete, given_back, release, renew};
+pub use standing::{Ending, Facts, Lapse, Standing, standing};
+
+/// What a request gets: the thing it asked for, or why not. Losing is a value.
+pub type Answer<T> = std::result::Result<T, Refusal>;
+
+/// A decision: what to write first, if anything, and what to answer once it stands.
+#[derive(Debug)]
+pub(crate) struct Step<T> {
+    /// The record's successor. `None`: the answer needs no write.
+    pub(crate) write: Option<Node>,
+    /// What to say once the write, if any, stands.
+    pub(crate) answer: Answer<T>,
+}
+
+impl<T> Step<T> {
+    fn write(next: Node, answer: T) -> Step<T> {
+        Step { write: Some(next), answer: Ok(answer) }
+    }
+
+    fn answer(answer: T) -> Step<T> {
+        Step { write: None, answer: Ok(answer) }
+    }
+
+    fn refuse(node: &Node, reason: Reason) -> Step<T> {
+        Step { write: None, answer: Err(Refusal::new(node, reason)) }
+    }
+}

@@ -1,0 +1,248 @@
+//! A node's record: what one `.claims/<id>.claim` says.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::host::{Place, Process};
+use crate::id::NodeId;
+
+/// One node as its record says it, at one version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The node's id, also in the record: a file system that folds case can't pass it off as another.
+    pub id: NodeId,
+    /// How often the record was written; 0 for a node that nobody has owned.
+    pub version: u64,
+    /// Which write made this version.
+    pub write: WriteId,
+    /// How many claims the node has had: the fencing number, +1 whenever ownership changes hands.
+    pub generation: u64,
+    /// How many attempts have been started and not given back.
+    pub attempt: u64,
+    /// Its state, with all that the state has.
+    pub state: State,
+    /// What the last owner left for the next one.
+    pub progress: Option<Value>,
+    /// The last takeover by force.
+    pub forced: Option<Forced>,
+    /// Fields of the same format that this program doesn't know; a rewrite keeps them.
+    pub extra: Map<String, Value>,
+}
+
+impl Node {
+    /// A node that nobody has owned.
+    pub fn unowned(id: NodeId) -> Node {
+        Node {
+            id,
+            version: 0,
+            write: WriteId(0),
+            generation: 0,
+            attempt: 0,
+            state: State::Ready,
+            progress: None,
+            forced: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// The record's successor, made by the write `write`, in another state.
+    pub(crate) fn next(&self, write: WriteId, state: State) -> Node {
+        Node { version: self.version + 1, write, state, ..self.clone() }
+    }
+
+    /// The claim on disk, live or over.
+    pub fn claim(&self) -> Option<&Claim> {
+        match &self.state {
+            State::Claimed(claim) => Some(claim),
+            _ => None,
+        }
+    }
+}
+
+/// A record's state. Each variant holds what that state has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// Nobody's.
+    Ready,
+    /// Somebody's, until the lease ends. A claim whose lease is over still reads so on disk.
+    Claimed(Claim),
+    /// Not to be taken, but by force.
+    Blocked(Block),
+    /// Ended well.
+    Done(Outcome),
+    /// Ended badly.
+    Failed(Outcome),
+    /// Called off.
+    Cancelled(Outcome),
+    /// Not done in time.
+    Expired(Outcome),
+}
+
+impl State {
+    /// The name in records and answers.
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::Ready => "ready",
+            State::Claimed(_) => "claimed",
+            State::Blocked(_) => "blocked",
+            State::Done(_) => "done",
+            State::Failed(_) => "failed",
+            State::Cancelled(_) => "cancelled",
+            State::Expired(_) => "expired",
+        }
+    }
+}
+
+/// A node's ownership.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Whose it is; a name for people, it grants nothing.
+    pub owner: String,
+    /// The hash of the token that the winner alone has.
+    pub token_hash: TokenHash,
+    /// When it was taken: milliseconds since 1970.
+    pub acquired_ms: i64,
+    /// When the lease ends.
+    pub ends: LeaseEnd,
+    /// How long a renewal lasts, in milliseconds.
+    pub lease_ms: i64,
+    /// The host's name.
+    pub host: String,
+    /// The process that took it, for people.
+    pub pid: u32,
+    /// The process that the claim is bound to.
+    pub bound: Option<Bound>,
+    /// Fields that this program doesn't know.
+    pub extra: Map<String, Value>,
+}
+
+/// When a lease ends, on both clocks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeaseEnd {
+    /// On the wall clock: milliseconds since 1970.
+    pub wall_ms: i64,
+    /// On the monotonic clock of `place`, in milliseconds. It decides wherever it can be read.
+    pub mono_ms: i64,
+    /// Where that monotonic clock counts.
+    pub place: Place,
+}
+
+/// The process a claim is bound to, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// The process; when it is known to be gone, so is the claim.
+    pub process: Process,
+    /// Also the other way: as long as it is known to live, the claim does too, renewed or not.
+    pub until_exit: bool,
+}
+
+/// Why a node is blocked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// The reason given.
+    pub reason: String,
+    /// Who blocked it.
+    pub by: String,
+    /// When: milliseconds since 1970.
+    pub at_ms: i64,
+    /// Fields that this program doesn't know.
+    pub extra: Map<String, Value>,
+}
+
+/// A takeover by force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forced {
+    /// The reason given.
+    pub reason: String,
+    /// Who forced it.
+    pub by: String,
+    /// From whom, if somebody held it.
+    pub from: Option<String>,
+    /// When: milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// How a node ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The result given, `null` if none was.
+    pub result: Value,
+    /// The reason given.
+    pub reason: Option<String>,
+    /// Who ended it.
+    pub by: String,
+    /// The generation that ended it.
+    pub generation: u64,
+    /// When: milliseconds since 1970.
+    pub at_ms: i64,
+    /// The hash of the token that ended it, so that a repeated call is known as one.
+    pub token_hash: Option<TokenHash>,
+    /// Fields that this program doesn't know.
+    pub extra: Map<String, Value>,
+}
+
+/// A claim's secret: 128 random bits, opaque, told to the winner only. It goes with every later write.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// A token of these bits.
+    pub(crate) fn of(bits: u128) -> Token {
+        Token(format!("{bits:032x}"))
+    }
+
+    /// What somebody shows as a token. Any text: what is no token matches no hash.
+    pub fn shown(text: impl Into<String>) -> Token {
+        Token(text.into())
+    }
+
+    /// The text to hand to the winner.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// What a record keeps of it.
+    pub fn hash(&self) -> TokenHash {
+        TokenHash(blake3::hash(self.0.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Token {
+    /// Tokens don't end up in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// The blake3 hash of a token. Comparing takes the same time wherever two differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenHash(blake3::Hash);
+
+impl TokenHash {
+    /// 64 hexadecimal digits.
+    pub fn hex(&self) -> String {
+        self.0.to_hex().to_string()
+    }
+
+    /// Reads 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<TokenHash> {
+        blake3::Hash::from_hex(text).ok().map(TokenHash)
+    }
+}
+
+/// A random number in each record: no two writes have the same, so a record's bytes never recur.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteId(pub(super) u128);
+
+impl WriteId {
+    pub(crate) fn of(random: u128) -> WriteId {
+        WriteId(random)
+    }
+}
+
+impl fmt::Display for WriteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}

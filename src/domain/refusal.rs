@@ -1,0 +1,221 @@
+//! Why a request was refused: what was read, whose it is and until when, and the legal next step.
+
+use super::node::{Claim, Node};
+use super::standing::Ending;
+use crate::error::Code;
+use crate::id::NodeId;
+use crate::time::human;
+
+/// A request that was answered with no. A value, not an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The node.
+    pub id: NodeId,
+    /// The version that the answer was decided by; 0 if there is no record.
+    pub version: u64,
+    /// That version's generation.
+    pub generation: u64,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// Somebody holds it.
+    Held(Holder),
+    /// It has ended.
+    Ended {
+        /// How.
+        ending: Ending,
+        /// By whom.
+        by: String,
+        /// The reason recorded then.
+        reason: Option<String>,
+    },
+    /// It is blocked.
+    Blocked {
+        /// The reason recorded then.
+        reason: String,
+        /// By whom.
+        by: String,
+    },
+    /// The version shown is not the current one.
+    StaleVersion {
+        /// The version shown.
+        seen: u64,
+    },
+    /// The token shown is not the live holder's.
+    Stale(Stale),
+    /// It is done already, by the same token, with another result.
+    OtherResult,
+    /// There is no such node.
+    NotFound,
+    /// The wait ended first; what it waited for.
+    TimedOut(Box<Refusal>),
+}
+
+/// Who holds a node, and until when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Holder {
+    /// The holder's name.
+    pub owner: String,
+    /// The claim's generation.
+    pub generation: u64,
+    /// When the lease ends on the wall clock: milliseconds since 1970.
+    pub expires_ms: i64,
+    /// Milliseconds to the lease's end; `None`: as long as its process lives.
+    pub remaining_ms: Option<i64>,
+}
+
+impl Holder {
+    /// The holder as `node`'s record names it.
+    pub fn of(node: &Node, claim: &Claim, remaining_ms: Option<i64>) -> Holder {
+        Holder {
+            owner: claim.owner.clone(),
+            generation: node.generation,
+            expires_ms: claim.ends.wall_ms,
+            remaining_ms,
+        }
+    }
+
+    fn until(&self) -> String {
+        match self.remaining_ms {
+            Some(ms) => format!("ends in {}", human(ms)),
+            None => "ends with its process".to_owned(),
+        }
+    }
+}
+
+/// Why a token is worth nothing (any more).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stale {
+    /// There is no record.
+    NoRecord,
+    /// Another claim holds the node.
+    Replaced(Holder),
+    /// The claim is over: its lease ended, or its process is gone.
+    Over,
+    /// Nobody holds the node; the state it is in.
+    NotHeld(&'static str),
+    /// The claim was published only after its own end, and given back.
+    TooLate,
+}
+
+impl Refusal {
+    /// A refusal decided by `node`.
+    pub(crate) fn new(node: &Node, reason: Reason) -> Refusal {
+        Refusal { id: node.id.clone(), version: node.version, generation: node.generation, reason }
+    }
+
+    /// There is no node `id`.
+    pub fn not_found(id: &NodeId) -> Refusal {
+        Refusal { id: id.clone(), version: 0, generation: 0, reason: Reason::NotFound }
+    }
+
+    /// The code that decides the exit code.
+    pub fn code(&self) -> Code {
+        match &self.reason {
+            Reason::Held(_) => Code::ClaimHeld,
+            Reason::Ended { ending: Ending::Done, .. } => Code::AlreadyDone,
+            Reason::Ended { ending: Ending::Failed, .. } => Code::Failed,
+            Reason::Ended { ending: Ending::Cancelled, .. } => Code::Cancelled,
+            Reason::Ended { ending: Ending::Expired, .. } => Code::Expired,
+            Reason::Blocked { .. } => Code::Blocked,
+            Reason::StaleVersion { .. } => Code::StaleVersion,
+            Reason::Stale(_) => Code::StaleClaim,
+            Reason::OtherResult => Code::IdempotencyConflict,
+            Reason::NotFound => Code::NotFound,
+            Reason::TimedOut(_) => Code::WaitTimeout,
+        }
+    }
+
+    /// Can this pass by itself, so that waiting helps?
+    pub fn passes(&self) -> bool {
+        matches!(self.reason, Reason::Held(_) | Reason::Blocked { .. })
+    }
+
+    /// Who holds the node, where the refusal is about that.
+    pub fn holder(&self) -> Option<&Holder> {
+        match &self.reason {
+            Reason::Held(holder) | Reason::Stale(Stale::Replaced(holder)) => Some(holder),
+            Reason::TimedOut(inner) => inner.holder(),
+            _ => None,
+        }
+    }
+
+    /// What was read, in one clause. Names in it are as recorded; who prints them makes them harmless.
+    pub fn message(&self) -> String {
+        let generation = self.generation;
+        match &self.reason {
+            Reason::Held(holder) => {
+                format!("already held by {} (generation {generation}, {})", holder.owner, holder.until())
+            }
+            Reason::Ended { ending: Ending::Done, by, .. } => {
+                format!("already done by {by} (generation {generation})")
+            }
+            Reason::Ended { ending, by, reason } => {
+                let why = reason.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
+                format!("{} by {by} (generation {generation}){why}", ending.name())
+            }
+            Reason::Blocked { reason, by } => format!("blocked by {by}: {reason}"),
+            Reason::StaleVersion { seen } => {
+                format!("version {seen} was seen, and it is at version {} now", self.version)
+            }
+            Reason::Stale(stale) => stale.message(generation),
+            Reason::OtherResult => {
+                format!("done already with this token (generation {generation}), and with another result")
+            }
+            Reason::NotFound => "there is no such node".to_owned(),
+            Reason::TimedOut(inner) => format!("waited in vain: {}", inner.message()),
+        }
+    }
+
+    /// The legal next step. It never names a command that destroys something.
+    pub fn next_step(&self) -> String {
+        let id = &self.id;
+        match &self.reason {
+            Reason::Held(_) | Reason::TimedOut(_) => {
+                format!("take another node, or wait with --wait; `claim why {id}` says more")
+            }
+            Reason::Ended { .. } => format!("nothing is left to do on it; `claim show {id}` has the outcome"),
+            Reason::Blocked { .. } => "take another node, or wait with --wait".to_owned(),
+            Reason::StaleVersion { .. } => format!("read it again with `claim show {id}`, then decide anew"),
+            Reason::Stale(_) => {
+                format!("stop working on it, or `claim acquire {id}` anew and start from what is there")
+            }
+            Reason::OtherResult => format!("the first result stands; `claim show {id}` has it"),
+            Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),
+        }
+    }
+}
+
+impl Stale {
+    fn message(&self, generation: u64) -> String {
+        match self {
+            Stale::NoRecord => "the claim is not valid: there is no record of it".to_owned(),
+            Stale::Replaced(holder) => format!(
+                "the claim is not valid: {} holds it (generation {generation}, {})",
+                holder.owner,
+                holder.until()
+            ),
+            Stale::Over => format!("the claim is over: its lease has ended (generation {generation})"),
+            Stale::NotHeld(state) => {
+                format!("the claim is not valid: nobody holds it, it is {state} (generation {generation})")
+            }
+            Stale::TooLate => "the lease had ended before it could be published; given back".to_owned(),
+        }
+    }
+}
+
+impl Ending {
+    /// The state's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ending::Done => "done",
+            Ending::Failed => "failed",
+            Ending::Cancelled => "cancelled",
+            Ending::Expired => "expired",
+        }
+    }
+}

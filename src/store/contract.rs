@@ -1,0 +1,171 @@
+//! The contract that every engine holds, as one suite for all.
+//!
+//! An engine's test is a factory and one call of [`check`]. A failed expectation panics and says which.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test suite: a failure is a panic
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Key, Prefix, Replaced, Store};
+use crate::id::NodeId;
+
+/// Checks that `store`, which must be empty, holds the contract. Threads share it.
+pub fn check(store: &dyn Store) {
+    a_cell_is_made_once(store);
+    only_the_expected_bytes_are_replaced(store);
+    an_entry_is_published_once(store);
+    lists_are_in_order_and_limited(store);
+    a_watch_ends_on_a_change_and_in_time(store);
+    of_many_at_once_one_replaces(store);
+    a_counter_loses_no_increment(store);
+}
+
+fn node(id: &str) -> Key {
+    Key::Node(NodeId::new(id).unwrap())
+}
+
+fn internal(name: &str) -> Key {
+    Key::Internal(NodeId::new(name).unwrap())
+}
+
+fn a_cell_is_made_once(store: &dyn Store) {
+    let key = node("contract/made");
+    assert_eq!(store.read(&key).unwrap(), None, "nothing is there before it is made");
+    assert!(store.make(&key).unwrap(), "the first to make a cell is told so");
+    assert!(!store.make(&key).unwrap(), "the second is told so too");
+    assert_eq!(store.read(&key).unwrap().as_deref(), Some(&b""[..]), "a made cell is empty");
+    store.confirm(&key).unwrap();
+}
+
+fn only_the_expected_bytes_are_replaced(store: &dyn Store) {
+    let key = node("contract/replaced");
+    let lost = store.replace(&key, b"", b"1").unwrap();
+    assert!(matches!(lost, Replaced::Changed(None)), "what is not there can't be replaced: {lost:?}");
+    store.make(&key).unwrap();
+    must_replace(store, &key, b"", b"1");
+    let lost = store.replace(&key, b"", b"2").unwrap();
+    assert!(
+        matches!(&lost, Replaced::Changed(Some(now)) if now == b"1"),
+        "the loser is told what is there: {lost:?}"
+    );
+    must_replace(store, &key, b"1", b"2");
+    assert_eq!(store.read(&key).unwrap().as_deref(), Some(&b"2"[..]));
+    let large = vec![b'x'; 1 << 20];
+    must_replace(store, &key, b"2", &large);
+    assert_eq!(store.read(&key).unwrap(), Some(large), "a mebibyte comes back whole");
+}
+
+fn must_replace(store: &dyn Store, key: &Key, expected: &[u8], new: &[u8]) {
+    let done = store.replace(key, expected, new).unwrap();
+    assert!(matches!(done, Replaced::Done), "nobody else is there: {done:?}");
+}
+
+fn an_entry_is_published_once(store: &dyn Store) {
+    let key = internal("contract/entry");
+    assert!(store.publish(&key, b"whole").unwrap());
+    assert!(!store.publish(&key, b"other").unwrap(), "a name that is taken stays as it is");
+    assert_eq!(store.read(&key).unwrap().as_deref(), Some(&b"whole"[..]));
+    assert!(store.remove(&key).unwrap());
+    assert!(!store.remove(&key).unwrap());
+    assert_eq!(store.read(&key).unwrap(), None);
+}
+
+fn lists_are_in_order_and_limited(store: &dyn Store) {
+    for name in ["list/b", "list/a", "list/c/d", "list-other/a", "list/a b"] {
+        store.publish(&internal(name), b"x").unwrap();
+    }
+    let names = |after, limit| -> Vec<String> {
+        let keys = store.list(&Prefix::Internal("list"), after, limit).unwrap();
+        keys.iter().map(|key| key.name().to_owned()).collect()
+    };
+    assert_eq!(names(None, 9), ["list/a", "list/a b", "list/b", "list/c/d"]);
+    assert_eq!(names(Some("list/a"), 2), ["list/a b", "list/b"]);
+    store.make(&node("list/a")).unwrap();
+    let nodes = store.list(&Prefix::Nodes, None, usize::MAX).unwrap();
+    assert!(nodes.contains(&node("list/a")) && !nodes.contains(&internal("list/a")), "{nodes:?}");
+}
+
+fn a_watch_ends_on_a_change_and_in_time(store: &dyn Store) {
+    let key = node("contract/watched");
+    store.make(&key).unwrap();
+    let mut watch = store.watch(&key);
+    watch.wait(Duration::from_millis(1), &[]);
+    thread::scope(|scope| {
+        scope.spawn(|| must_replace(store, &key, b"", b"1"));
+        // A watch may report too often and may miss one, but it never outlasts its time-out.
+        let end = Instant::now() + Duration::from_secs(20);
+        while store.read(&key).unwrap().as_deref() != Some(b"1") {
+            assert!(Instant::now() < end, "the change was never seen");
+            watch.wait(Duration::from_secs(1), &[]);
+        }
+    });
+}
+
+/// How many threads contend.
+const CROWD: usize = 8;
+
+fn of_many_at_once_one_replaces(store: &dyn Store) {
+    for round in 0..20 {
+        let key = node(&format!("contract/race/{round}"));
+        store.make(&key).unwrap();
+        let winners = AtomicUsize::new(0);
+        let start = Barrier::new(CROWD);
+        thread::scope(|scope| {
+            for racer in 0..CROWD {
+                let (key, start, winners) = (&key, &start, &winners);
+                scope.spawn(move || {
+                    start.wait();
+                    if replace_until_told(store, key, b"", &[b'1', b'a' + racer as u8]) {
+                        winners.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(winners.into_inner(), 1, "round {round}: of {CROWD} at once one wins");
+    }
+}
+
+/// Tries again while others are in the way. Did it replace?
+fn replace_until_told(store: &dyn Store, key: &Key, expected: &[u8], new: &[u8]) -> bool {
+    loop {
+        match store.replace(key, expected, new).unwrap() {
+            Replaced::Done => return true,
+            Replaced::Changed(_) => return false,
+            Replaced::Cancelled => thread::yield_now(),
+            Replaced::Unknown(e) => panic!("{e}"),
+        }
+    }
+}
+
+fn a_counter_loses_no_increment(store: &dyn Store) {
+    let key = node("contract/counter");
+    store.make(&key).unwrap();
+    const EACH: usize = 25;
+    thread::scope(|scope| {
+        for racer in 0..CROWD {
+            let key = &key;
+            scope.spawn(move || (0..EACH).for_each(|turn| count_up(store, key, racer, turn)));
+        }
+    });
+    let bytes = store.read(&key).unwrap().unwrap();
+    assert_eq!(counted(&bytes), CROWD * EACH, "every increment counts");
+}
+
+/// Counts up by one. The racer and turn make the bytes unique, as a record's write id does.
+fn count_up(store: &dyn Store, key: &Key, racer: usize, turn: usize) {
+    loop {
+        let bytes = store.read(key).unwrap().unwrap();
+        let next = format!("{} {racer} {turn}", counted(&bytes) + 1);
+        if replace_until_told(store, key, &bytes, next.as_bytes()) {
+            return;
+        }
+    }
+}
+
+fn counted(bytes: &[u8]) -> usize {
+    let text = std::str::from_utf8(bytes).unwrap();
+    text.split(' ').next().filter(|n| !n.is_empty()).map_or(0, |n| n.parse().unwrap())
+}

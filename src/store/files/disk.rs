@@ -1,0 +1,304 @@
+//! The real files, through descriptors of folders, so that no link on the way leads anywhere else.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
+use rustix::io::Errno;
+use walkdir::WalkDir;
+
+use super::{Files, Irregular, intent, names};
+use crate::error::{Error, Result};
+
+/// One `getdents64` into a buffer of this size reads a small folder as a snapshot.
+const LIST_BUFFER: usize = 256 << 10;
+
+/// A claim directory on a disk.
+pub struct Disk {
+    path: PathBuf,
+    /// Descriptors that each call needs: of the directory and of its intents.
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    root: Option<Arc<OwnedFd>>,
+    intents: Option<Arc<OwnedFd>>,
+}
+
+impl Disk {
+    /// A directory that need not be there yet.
+    pub(super) fn open(path: &Path) -> Result<Disk> {
+        let disk = Disk { path: path.to_owned(), open: Mutex::default() };
+        match disk.root() {
+            Ok(_) => Ok(disk),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(disk),
+            Err(e) => Err(Error::io("open", path, e)),
+        }
+    }
+
+    /// The kind of file system, if other machines may write to it too, or if that can't be told.
+    pub(super) fn shared_kind(&self) -> Result<Option<&'static str>> {
+        let root = match self.root() {
+            Ok(root) => root,
+            // Not there yet: what counts is where it will be made.
+            Err(_) => match folder_at(self.path.parent().unwrap_or(Path::new("/"))) {
+                Ok(parent) => Arc::new(parent),
+                Err(_) => return Ok(None),
+            },
+        };
+        let found = rustix::fs::fstatfs(&root).map_err(|e| Error::io("look at", &self.path, e.into()))?;
+        Ok(shared_kind(found.f_type as u64))
+    }
+
+    fn root(&self) -> io::Result<Arc<OwnedFd>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(root) = &open.root {
+            return Ok(root.clone());
+        }
+        let root = Arc::new(folder_at(&self.path)?);
+        open.root = Some(root.clone());
+        Ok(root)
+    }
+
+    /// A folder's descriptor, reached part by part.
+    fn folder(&self, folder: &str) -> io::Result<Arc<OwnedFd>> {
+        let root = self.root()?;
+        if folder.is_empty() {
+            return Ok(root);
+        }
+        if folder == "." || folder == ".." {
+            return folder_at(&self.path.join(folder)).map(Arc::new);
+        }
+        if folder == intent::FOLDER
+            && let Some(intents) = &self.open.lock().unwrap_or_else(PoisonError::into_inner).intents
+        {
+            return Ok(intents.clone());
+        }
+        let mut at = root;
+        for part in folder.split('/') {
+            at = Arc::new(folder_below(at.as_fd(), part)?);
+        }
+        if folder == intent::FOLDER {
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).intents = Some(at.clone());
+        }
+        Ok(at)
+    }
+
+    /// The folder that a path is in, and the path's last part.
+    fn at<'a>(&self, path: &'a str) -> io::Result<(Arc<OwnedFd>, &'a str)> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        step();
+        Ok((self.folder(folder)?, name))
+    }
+}
+
+impl Files for Disk {
+    fn read(&self, path: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let (folder, name) = match self.at(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            at => at?,
+        };
+        // Without NONBLOCK, opening a FIFO would wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(irregular("a symbolic link, and a record is a regular file")),
+            Err(Errno::NXIO | Errno::NODEV) => {
+                return Err(irregular("a socket or a device, and a record is a regular file"));
+            }
+            Err(e) => return Err(e.into()),
+        };
+        let found = rustix::fs::fstat(&file)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(irregular("a folder, and a record is a regular file")),
+            _ => return Err(irregular("a pipe or a device, and a record is a regular file")),
+        }
+        let size = usize::try_from(found.st_size).unwrap_or(usize::MAX);
+        if size > limit {
+            return Err(irregular("larger than a record may be"));
+        }
+        read_whole(file.as_fd(), size).map(Some)
+    }
+
+    fn create(&self, path: &str) -> io::Result<()> {
+        let (folder, name) = self.at(path)?;
+        create(folder.as_fd(), name).map(drop)
+    }
+
+    fn write(&self, path: &str, bytes: &[u8], sync: bool) -> io::Result<()> {
+        let (folder, name) = self.at(path)?;
+        let file = create(folder.as_fd(), name)?;
+        step();
+        let written = write_whole(file.as_fd(), bytes)
+            .and_then(|()| if sync { rustix::fs::fdatasync(&file).map_err(io::Error::from) } else { Ok(()) });
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
+        }
+        written
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from_folder, from) = self.at(from)?;
+        let (to_folder, to) = self.at(to)?;
+        Ok(rustix::fs::renameat(&from_folder, from, &to_folder, to)?)
+    }
+
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from_folder, from) = self.at(from)?;
+        let (to_folder, to) = self.at(to)?;
+        Ok(rustix::fs::linkat(&from_folder, from, &to_folder, to, AtFlags::empty())?)
+    }
+
+    fn unlink(&self, path: &str) -> io::Result<()> {
+        let (folder, name) = self.at(path)?;
+        Ok(rustix::fs::unlinkat(&folder, name, AtFlags::empty())?)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        step();
+        // A descriptor of its own: the position of a listing belongs to the open folder.
+        let folder = folder_below(self.folder(folder)?.as_fd(), ".")?;
+        let mut buffer = Vec::with_capacity(LIST_BUFFER);
+        let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
+        let mut names = Vec::new();
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn make_folder(&self, folder: &str) -> io::Result<()> {
+        step();
+        let mode = Mode::from_raw_mode(0o777); // less what the umask says
+        if folder.is_empty() {
+            return Ok(rustix::fs::mkdir(&self.path, mode)?);
+        }
+        let (above, name) = self.at(folder)?;
+        Ok(rustix::fs::mkdirat(&above, name, mode)?)
+    }
+
+    fn sync_folder(&self, folder: &str) -> io::Result<()> {
+        step();
+        Ok(rustix::fs::fsync(self.folder(folder)?)?)
+    }
+
+    fn sync_file(&self, path: &str) -> io::Result<()> {
+        let (folder, name) = self.at(path)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
+            Ok(file) => Ok(rustix::fs::fdatasync(file)?),
+            Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn walk(&self, folder: &str) -> io::Result<Vec<String>> {
+        let top = self.path.join(folder);
+        let hidden = |name: &OsStr| name.as_bytes().starts_with(b".");
+        let walk = WalkDir::new(&top).min_depth(1).sort_by_file_name();
+        let mut paths = Vec::new();
+        for entry in walk.into_iter().filter_entry(|entry| entry.depth() == 0 || !hidden(entry.file_name())) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
+                Err(e) => return Err(e.into()),
+            };
+            let path = entry.path().strip_prefix(&top).unwrap_or(entry.path()).to_string_lossy().into_owned();
+            // A folder with a record's name is reported as one; reading it will say what is wrong.
+            if !entry.file_type().is_dir() || path.ends_with(names::SUFFIX) {
+                paths.push(path);
+            }
+        }
+        Ok(paths)
+    }
+
+    fn reopen(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Open::default();
+    }
+}
+
+fn irregular(what: &'static str) -> io::Error {
+    io::Error::other(Irregular(what))
+}
+
+fn folder_at(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+fn folder_below(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(above, name, flags, Mode::empty()) {
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(irregular("below a symbolic link or a file, not a folder")),
+        opened => Ok(opened?),
+    }
+}
+
+fn create(folder: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666))?) // less what the umask says
+}
+
+fn read_whole(file: BorrowedFd<'_>, size: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(size + 1); // one more, so that a full read is told from a longer file
+    loop {
+        let room = bytes.capacity() - bytes.len();
+        match rustix::io::read(file, rustix::buffer::spare_capacity(&mut bytes)) {
+            Ok(n) if n < room => return Ok(bytes),
+            Ok(_) => return Err(io::Error::other("it grew while it was read: not written by claim")),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+fn write_whole(file: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::write(file, bytes) {
+            Ok(0) => return Err(Errno::NOSPC.into()),
+            Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+/// File systems by the magic numbers of `statfs(2)` that other machines may write, or that cache names so that
+/// a listing may lack what another process made.
+fn shared_kind(magic: u64) -> Option<&'static str> {
+    match magic {
+        0x6969 => Some("NFS"),
+        0x0102_1997 => Some("9p"),
+        0x6573_5546 => Some("FUSE or virtiofs"),
+        0xff53_4d42 | 0xfe53_4d42 | 0x517b => Some("SMB"),
+        0x00c3_6400 => Some("Ceph"),
+        0x5346_414f | 0x6b41_4653 => Some("AFS"),
+        0x7375_7245 => Some("Coda"),
+        0x0116_1970 => Some("GFS2"),
+        0x7461_636f => Some("OCFS2"),
+        0x0bd0_0bd0 => Some("Lustre"),
+        0x4750_4653 => Some("GPFS"),
+        0x7863_6673 | 0x786f_4256 => Some("a shared folder of a virtual machine"),
+        0x1983_0326 => Some("BeeGFS"),
+        _ => None,
+    }
+}
+
+/// A point between two calls. Tests wait here for a random moment, to widen what a race needs.
+#[cfg(not(feature = "testing"))]
+fn step() {}
+
+#[cfg(feature = "testing")]
+use super::testing::step;

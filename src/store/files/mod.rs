@@ -1,0 +1,61 @@
+//! The directory engine: plain files, one kernel, no lock.
+//!
+//! ```text
+//! .claims/
+//!   <id>.claim       a node's cell
+//!   .gitignore       "*": a claim directory is never committed
+//!   .store/          all that is no node
+//!     format         the layout's version and the machine's id, published whole
+//!     intents/       replacements being written or announced; normally empty
+//! ```
+
+mod disk;
+mod engine;
+mod intent;
+mod layout;
+mod names;
+mod swap;
+#[cfg(feature = "testing")]
+mod testing;
+mod watch;
+
+use std::io;
+
+pub use disk::Disk;
+pub use engine::{FileStore, Options};
+
+/// The few calls that the engine makes, each one a step between which a process may be stopped for ever.
+///
+/// Paths are relative to the claim directory, `/` between their parts. No symbolic link is followed on the way
+/// or at the end. Errors are the system's own; what is not a regular file is an [`Irregular`] inside one.
+pub trait Files: Send + Sync {
+    /// A regular file's bytes, at most `limit`. `None`: not there.
+    fn read(&self, path: &str, limit: usize) -> io::Result<Option<Vec<u8>>>;
+    /// Makes an empty file; `AlreadyExists` if the name is taken.
+    fn create(&self, path: &str) -> io::Result<()>;
+    /// Makes a file with these bytes, on disk if `sync`; `AlreadyExists` if the name is taken.
+    fn write(&self, path: &str, bytes: &[u8], sync: bool) -> io::Result<()>;
+    /// Renames, over whatever carries the new name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Gives a file a second name; `AlreadyExists` if that is taken.
+    fn link(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a name.
+    fn unlink(&self, path: &str) -> io::Result<()>;
+    /// The names in a folder: all that are there throughout the call, maybe some that are not.
+    fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// Makes a folder; `AlreadyExists` if the name is taken.
+    fn make_folder(&self, folder: &str) -> io::Result<()>;
+    /// Puts a folder's names on disk.
+    fn sync_folder(&self, folder: &str) -> io::Result<()>;
+    /// Puts a file's bytes on disk.
+    fn sync_file(&self, path: &str) -> io::Result<()>;
+    /// The files below a folder, paths relative to it, in order; hidden ones and links are left out.
+    fn walk(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// Forgets what was opened, after something was found to have been removed from outside.
+    fn reopen(&self);
+}
+
+/// Something else than a regular file where a record should be.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("{0}")]
+pub struct Irregular(pub &'static str);

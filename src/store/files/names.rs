@@ -1,0 +1,177 @@
+//! Ids and file names.
+//!
+//! `/` separates folders. Every byte outside `A-Z a-z 0-9 . _ - : @ + =` is written `%XX`, and so are the dot
+//! that begins a part (no `..`, nothing hidden, never `.store`) and the dot of a folder's trailing `.claim` in
+//! any case (never a node's file). A part too long for a file name continues in a folder: each piece but the
+//! last ends in a bare `%`, which no encoded byte does. So every name reads back as the one id it came from.
+
+use crate::id::NodeId;
+
+/// The ending of a node's file.
+pub(super) const SUFFIX: &str = ".claim";
+
+/// File names have at most 255 bytes on Linux; the suffix and the mark of a continuation must fit too.
+const PIECE: usize = 240;
+
+/// The file of node `id`, relative to the claim directory.
+pub(super) fn node_path(id: &NodeId) -> String {
+    let mut path = path_of(id);
+    path.push_str(SUFFIX);
+    path
+}
+
+/// The file of an internal key, relative to the store's own folder.
+pub(super) fn internal_path(name: &NodeId) -> String {
+    path_of(name)
+}
+
+/// The node whose file is at `path`; `None` if that is no node's.
+pub(super) fn node_of(path: &str) -> Option<NodeId> {
+    let id = id_of(path.strip_suffix(SUFFIX)?)?;
+    (node_path(&id) == path).then_some(id)
+}
+
+/// The internal key at `path`.
+pub(super) fn internal_of(path: &str) -> Option<NodeId> {
+    let id = id_of(path)?;
+    (internal_path(&id) == path).then_some(id)
+}
+
+fn path_of(id: &NodeId) -> String {
+    let mut path = String::with_capacity(id.as_str().len() + 16);
+    let mut parts = id.as_str().split('/').peekable();
+    while let Some(part) = parts.next() {
+        let is_folder = parts.peek().is_some();
+        push_pieces(&mut path, &encode(part, is_folder));
+        if is_folder {
+            path.push('/');
+        }
+    }
+    path
+}
+
+fn push_pieces(path: &mut String, encoded: &[String]) {
+    let mut length = 0;
+    for byte in encoded {
+        if length + byte.len() > PIECE {
+            path.push_str("%/");
+            length = 0;
+        }
+        path.push_str(byte);
+        length += byte.len();
+    }
+}
+
+/// Each byte of `part` as it is written.
+fn encode(part: &str, is_folder: bool) -> Vec<String> {
+    let bytes = part.as_bytes();
+    let claim_dot = bytes.len().checked_sub(SUFFIX.len());
+    let claim_dot =
+        claim_dot.filter(|at| is_folder && part.as_bytes()[*at..].eq_ignore_ascii_case(SUFFIX.as_bytes()));
+    let plain = |at: usize, byte: u8| match byte {
+        b'.' => at != 0 && Some(at) != claim_dot,
+        b'_' | b'-' | b':' | b'@' | b'+' | b'=' => true,
+        _ => byte.is_ascii_alphanumeric(),
+    };
+    let written = |(at, byte): (usize, &u8)| {
+        if plain(at, *byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    bytes.iter().enumerate().map(written).collect()
+}
+
+fn id_of(path: &str) -> Option<NodeId> {
+    let joined = path.replace("%/", "");
+    let mut bytes = Vec::with_capacity(joined.len());
+    let mut rest = joined.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte == b'%' {
+            let (hex, tail) = rest.split_at_checked(2)?;
+            bytes.push(u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?);
+            rest = tail;
+        } else {
+            bytes.push(byte);
+        }
+    }
+    NodeId::new(String::from_utf8(bytes).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn path(id: &str) -> String {
+        node_path(&NodeId::new(id).unwrap())
+    }
+
+    #[test]
+    fn plain_ids_keep_their_names() {
+        assert_eq!(path("parser"), "parser.claim");
+        assert_eq!(path("build/parser"), "build/parser.claim");
+        assert_eq!(path("company:acme"), "company:acme.claim");
+    }
+
+    #[test]
+    fn distinct_ids_have_distinct_files_that_read_back() {
+        let long = "x".repeat(1000);
+        let longer = format!("{}/{}", "y".repeat(500), "%".repeat(500));
+        let ids = [
+            "a/b",
+            "a-b",
+            "a\\b",
+            "a_b",
+            "a%b",
+            "a%2Fb",
+            "a",
+            "a.claim",
+            "a.claim/b",
+            "a.CLAIM/b",
+            "a/b.claim",
+            "..",
+            "../a",
+            ".store/format",
+            ".store",
+            ".",
+            "a b",
+            "ä",
+            "A",
+            "\0",
+            "a\nb",
+            "-",
+            "%",
+            "%/a",
+            &long,
+            &long[..241],
+            &long[..240],
+            &long[..239],
+            &longer,
+        ];
+        let mut seen = HashMap::new();
+        for id in ids {
+            let path = path(id);
+            assert_eq!(node_of(&path).as_ref().map(NodeId::as_str), Some(id), "{path}");
+            assert!(!path.starts_with('.') && !path.contains("/."), "{path}");
+            assert!(path.split('/').all(|part| part.len() <= 255), "{path}");
+            let folded = path.to_ascii_lowercase();
+            assert!(id == "A" || seen.insert(folded, id).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_files_are_no_nodes() {
+        for path in [
+            "a",
+            "a.txt",
+            "%zz.claim",
+            "a%.claim",
+            "%61.claim",
+            ".a.claim",
+            ".claim",
+            "a//b.claim",
+            "%FF.claim",
+        ] {
+            assert_eq!(node_of(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The swap: how one of all who read the same bytes replaces them, with no lock held at any moment.
+//!
+//! 1. *Stage*: write the new bytes, on disk before anybody can see them.
+//! 2. *Announce*: rename them to a unique intent of this key.
+//! 3. *Cancel*: list the key's intents and unlink each other one.
+//! 4. *Validate*: read the cell; other bytes than expected: withdraw, lost.
+//! 5. *Publish*: rename the own intent over the cell. Gone: another cancelled it; nothing has changed.
+//!
+//! At most one moves on from the same bytes. Let A and B both publish over them, A first. B validated before
+//! that, so B had announced and cancelled before it. If A listed after B had announced, A unlinked B's intent,
+//! and B's rename finds nothing. If A listed before, A had announced before B listed, so B unlinked A's intent,
+//! and A's rename finds nothing. A rename's source is its author's alone, so nobody publishes another's bytes,
+//! and unlinking an intent never does harm. It needs `rename` to be atomic and a listing to have every name that
+//! is there throughout it. Bytes never recur: each record holds a random number.
+//!
+//! Courtesy, on which nothing depends: who finds an older intent that is fresh steps back for a moment, so that
+//! of many at once the first comes through.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use super::engine::FileStore;
+use super::intent::{self, Stamp};
+use super::{Files, layout};
+use crate::error::{Error, Result};
+use crate::store::Replaced;
+
+/// How long an intent that came first is left alone.
+const COURTESY: Duration = Duration::from_millis(10);
+
+impl<F: Files> FileStore<F> {
+    /// Replaces the bytes of the cell at `path`.
+    pub(super) fn swap(&self, path: &str, expected: &[u8], new: &[u8]) -> Result<Replaced> {
+        let stamp = self.stage(new)?;
+        let key = intent::key_hash(path);
+        let mine = stamp.announced(&key);
+        match self.files.rename(&stamp.staged(), &mine) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Replaced::Cancelled),
+            Err(e) => return Err(self.fail("announce", &mine, e, &stamp.staged())),
+        }
+        let others = self.rivals(&key, &stamp).map_err(|e| self.fail("list", intent::FOLDER, e, &mine))?;
+        if let Some(first) = others.iter().find(|other| self.goes_first(other, &stamp)) {
+            self.withdraw(&mine);
+            return self.step_back(path, expected, &key, first);
+        }
+        for other in &others {
+            let other = other.announced(&key);
+            match self.files.unlink(&other) {
+                Err(e) if e.kind() != ErrorKind::NotFound => {
+                    return Err(self.fail("cancel", &other, e, &mine));
+                }
+                _ => {}
+            }
+        }
+        match self.read_path(path) {
+            Ok(Some(bytes)) if bytes == expected => {}
+            Ok(other) => {
+                self.withdraw(&mine);
+                return Ok(Replaced::Changed(other));
+            }
+            Err(e) => {
+                self.withdraw(&mine);
+                return Err(e);
+            }
+        }
+        match self.files.rename(&mine, path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Replaced::Cancelled),
+            Err(e) => return Ok(Replaced::Unknown(self.fail("publish", path, e, &mine))),
+        }
+        match self.sync_names(path) {
+            Ok(()) => Ok(Replaced::Done),
+            Err(e) => Ok(Replaced::Unknown(e)),
+        }
+    }
+
+    /// Writes `bytes` under a name of its own.
+    pub(super) fn stage(&self, bytes: &[u8]) -> Result<Stamp> {
+        let stamp = Stamp::new(self.host.mono_ns(), self.host.random()?);
+        let staged = stamp.staged();
+        let written = match self.files.write(&staged, bytes, self.sync) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                layout::make(self)?;
+                self.files.write(&staged, bytes, self.sync)
+            }
+            written => written,
+        };
+        written.map_err(|e| self.fail("write", &staged, e, &staged))?;
+        Ok(stamp)
+    }
+
+    /// The other intents of this key. Removes what is left over, of any key.
+    fn rivals(&self, key: &str, mine: &Stamp) -> io::Result<Vec<Stamp>> {
+        let names = self.files.list(intent::FOLDER)?;
+        let now = self.host.mono_ns();
+        let mut rivals = Vec::new();
+        for name in names {
+            let Some(stamp) = Stamp::of(&name) else { continue };
+            if stamp == *mine {
+                continue;
+            }
+            if name.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')) {
+                rivals.push(stamp);
+            } else if stamp.is_leftover(now) {
+                self.withdraw(&format!("{}/{name}", intent::FOLDER));
+            }
+        }
+        Ok(rivals)
+    }
+
+    fn goes_first(&self, other: &Stamp, mine: &Stamp) -> bool {
+        other < mine && other.age(self.host.mono_ns()).is_some_and(|age| age < COURTESY)
+    }
+
+    /// Waits until the cell has changed, until `first` is gone, or until it has had its moment.
+    fn step_back(&self, path: &str, expected: &[u8], key: &str, first: &Stamp) -> Result<Replaced> {
+        let mut pause = Duration::from_micros(50);
+        let theirs = first.announced(key);
+        while first.age(self.host.mono_ns()).is_some_and(|age| age < COURTESY) {
+            self.host.pause(pause);
+            pause = (pause * 2).min(Duration::from_millis(1));
+            let now = self.read_path(path)?;
+            if now.as_deref() != Some(expected) {
+                return Ok(Replaced::Changed(now));
+            }
+            let there = self.files.list(intent::FOLDER).unwrap_or_default();
+            if !there.iter().any(|name| theirs.ends_with(name.as_str())) {
+                break;
+            }
+        }
+        Ok(Replaced::Cancelled)
+    }
+
+    /// Takes an intent or a staged file away. One that can't be is left for others to remove.
+    pub(super) fn withdraw(&self, path: &str) {
+        let _ = self.files.unlink(path);
+    }
+
+    /// An error of this swap, whose own file `mine` is taken away.
+    fn fail(&self, action: &str, path: &str, error: io::Error, mine: &str) -> Error {
+        self.withdraw(mine);
+        self.error(action, path, error)
+    }
+}

@@ -1,0 +1,128 @@
+//! The store: bytes under keys, and one act, the swap.
+//!
+//! A *cell* changes by [`Store::replace`] only; an *entry* is written once, under a name never used before.
+//! The store knows bytes and no node; what the bytes mean is decided above it. [`contract::check`] holds every
+//! engine to what stands here.
+
+pub mod contract;
+pub mod files;
+mod memory;
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::id::NodeId;
+pub use memory::Memory;
+
+/// A name in the store: a node's, or one of the store's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// A node's cell.
+    Node(NodeId),
+    /// Something that is no node, such as `mail/box/1`.
+    Internal(NodeId),
+}
+
+impl Key {
+    /// The text that orders keys of one kind; `/` separates folders.
+    pub fn name(&self) -> &str {
+        match self {
+            Key::Node(id) | Key::Internal(id) => id.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which keys to list.
+#[derive(Clone, Debug)]
+pub enum Prefix<'a> {
+    /// All nodes.
+    Nodes,
+    /// The internal keys below this folder, such as `mail/box`.
+    Internal(&'a str),
+}
+
+/// What became of a swap.
+#[derive(Debug)]
+pub enum Replaced {
+    /// It stands, durably unless the store was opened not to sync.
+    Done,
+    /// Lost: the cell no longer holds what was expected. What it holds now; `None`: it is gone.
+    Changed(Option<Vec<u8>>),
+    /// Nothing was changed, since others were at it at the same moment. Read again and decide anew.
+    Cancelled,
+    /// It may stand or not, or stand without being known to be on disk. Read back.
+    Unknown(Error),
+}
+
+/// Bytes under keys. Every call may block for as long as the medium takes, never for another process.
+pub trait Store: Send + Sync {
+    /// A cell's or an entry's bytes; `None` if there is none. An empty cell has been made and nothing more.
+    fn read(&self, key: &Key) -> Result<Option<Vec<u8>>>;
+
+    /// Makes an empty cell. `false`: there is one already.
+    fn make(&self, key: &Key) -> Result<bool>;
+
+    /// Replaces a cell's bytes by `new` if they are `expected`. At most one caller moves on from the same
+    /// bytes, provided that no bytes are ever written twice. `new` is not empty.
+    fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced>;
+
+    /// Makes sure that what stands at `key` survives a power cut, whoever wrote it.
+    fn confirm(&self, key: &Key) -> Result<()>;
+
+    /// Publishes an entry, whole or not at all. `false`: the name is taken.
+    fn publish(&self, key: &Key, bytes: &[u8]) -> Result<bool>;
+
+    /// Removes an entry, whose name must never be used again. `false`: it was not there.
+    fn remove(&self, key: &Key) -> Result<bool>;
+
+    /// Keys under `prefix` in order of their names, from after `after`, at most `limit`.
+    fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>>;
+
+    /// Begins to look out for changes of `key`.
+    fn watch(&self, key: &Key) -> Box<dyn Watch + '_>;
+
+    /// Makes what the store needs before its first write, which otherwise makes it. `false`: it was there.
+    fn prepare(&self) -> Result<bool>;
+
+    /// Where the store is, for people.
+    fn place(&self, key: Option<&Key>) -> String;
+
+    /// What is wrong with the store beside its cells' contents, or left over.
+    fn inspect(&self) -> Result<Vec<Finding>>;
+}
+
+/// Looks out for changes. A hint: it may miss one and it may report one that was none, so every waiter reads
+/// again, and never waits longer than it would without.
+pub trait Watch {
+    /// Returns after a change since the watch began or since the last call, when one of `others` becomes
+    /// readable, or after `timeout`.
+    fn wait(&mut self, timeout: Duration, others: &[BorrowedFd<'_>]);
+}
+
+/// Something that `doctor` reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub gravity: Gravity,
+    /// The file or key.
+    pub place: String,
+    /// What was found.
+    pub what: String,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gravity {
+    /// Left over from a process that died. Harmless.
+    Leftover,
+    /// Something to mend.
+    Fault,
+}
