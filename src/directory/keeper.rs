@@ -1,0 +1,172 @@
+//! Keeping a lease alive in the background, and knowing when it is lost.
+//!
+//! Two threads. One renews at a third of the lease, and a slow disk may hold it up for long; the other only
+//! watches the clock, so that a lease that could not be renewed is known to be lost at its end and not later.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::Directory;
+use crate::domain::{Reason, Refusal, Renewal, Stale, Token};
+use crate::id::NodeId;
+
+type OnLost = Box<dyn FnOnce(&Refusal) + Send>;
+
+/// What a lease's owner and its threads know of it.
+pub(super) struct Shared {
+    directory: Directory,
+    id: NodeId,
+    token: Token,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// When the lease ends on the monotonic clock, in milliseconds; `None`: with its process.
+    ends_mono_ms: Option<i64>,
+    lease_ms: i64,
+    lost: Option<Refusal>,
+    stopped: bool,
+    on_lost: Vec<OnLost>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        directory: Directory,
+        id: NodeId,
+        token: Token,
+        ends_mono_ms: Option<i64>,
+        lease_ms: i64,
+    ) -> Shared {
+        let state = State { ends_mono_ms, lease_ms, lost: None, stopped: false, on_lost: Vec::new() };
+        Shared { directory, id, token, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change below leaves the state whole, so a callback that panicked did no harm.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Milliseconds to the end, 0 when it is over or lost; `None`: as long as its process lives.
+    pub(super) fn remaining_ms(&self) -> Option<i64> {
+        let state = self.state();
+        if state.lost.is_some() {
+            return Some(0);
+        }
+        state.ends_mono_ms.map(|end| end.saturating_sub(self.directory.host.now().mono_ms).max(0))
+    }
+
+    /// Why the lease is lost, if it is.
+    pub(super) fn lost(&self) -> Option<Refusal> {
+        if self.remaining_ms() == Some(0) {
+            self.lose(self.over());
+        }
+        self.state().lost.clone()
+    }
+
+    /// Calls `tell` once the lease is lost; now, if it is.
+    pub(super) fn on_lost(&self, tell: OnLost) {
+        let mut state = self.state();
+        match state.lost.clone() {
+            Some(refusal) => {
+                drop(state);
+                tell(&refusal);
+            }
+            None => state.on_lost.push(tell),
+        }
+    }
+
+    /// No more renewals, and nobody is told of a loss any more.
+    pub(super) fn stop(&self) {
+        let mut state = self.state();
+        state.stopped = true;
+        state.on_lost.clear();
+        self.changed.notify_all();
+    }
+
+    pub(super) fn renewed(&self, ends_mono_ms: Option<i64>, lease_ms: i64) {
+        let mut state = self.state();
+        state.ends_mono_ms = ends_mono_ms;
+        state.lease_ms = lease_ms;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn lose(&self, refusal: Refusal) {
+        let mut state = self.state();
+        if state.lost.is_some() || state.stopped {
+            return;
+        }
+        state.lost = Some(refusal.clone());
+        let tell = std::mem::take(&mut state.on_lost);
+        self.changed.notify_all();
+        drop(state);
+        tell.into_iter().for_each(|tell| tell(&refusal));
+    }
+
+    fn over(&self) -> Refusal {
+        Refusal { id: self.id.clone(), version: 0, generation: 0, reason: Reason::Stale(Stale::Over) }
+    }
+
+    /// Sleeps for `length` or until something changes. Is there still something to keep?
+    fn nap(&self, length: Duration) -> bool {
+        let state = self.state();
+        if state.stopped || state.lost.is_some() {
+            return false;
+        }
+        let (state, _) = self.changed.wait_timeout(state, length).unwrap_or_else(PoisonError::into_inner);
+        !state.stopped && state.lost.is_none()
+    }
+}
+
+/// Starts both threads.
+pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
+    let renewer = shared.clone();
+    thread::Builder::new().name("claim-renew".to_owned()).spawn(move || renew(&renewer))?;
+    let watcher = shared.clone();
+    thread::Builder::new().name("claim-watch".to_owned()).spawn(move || watch(&watcher))?;
+    Ok(())
+}
+
+fn renew(shared: &Shared) {
+    let mut due = shared.directory.host.mono_ns();
+    let mut pause = third(shared.state().lease_ms);
+    loop {
+        due = due.saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
+        while let Some(left) = due.checked_sub(shared.directory.host.mono_ns()).filter(|left| *left > 0) {
+            if !shared.nap(Duration::from_nanos(left)) {
+                return;
+            }
+        }
+        let answer = shared.directory.renew(&shared.id, &shared.token, &Renewal::default());
+        due = shared.directory.host.mono_ns();
+        pause = third(shared.state().lease_ms);
+        match answer {
+            Ok(Ok(renewed)) => {
+                if let Some(claim) = renewed.node.claim() {
+                    let until_exit = claim.bound.as_ref().is_some_and(|bound| bound.until_exit);
+                    shared.renewed((!until_exit).then_some(claim.ends.mono_ms), claim.lease_ms);
+                }
+            }
+            Ok(Err(refusal)) => return shared.lose(refusal),
+            // The disk may come back before the lease ends; the watcher minds the end.
+            Err(_) => pause = (pause / 10).max(Duration::from_millis(5)),
+        }
+    }
+}
+
+fn third(lease_ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(lease_ms / 3).unwrap_or(1).max(1))
+}
+
+fn watch(shared: &Shared) {
+    loop {
+        let left = shared.remaining_ms().unwrap_or(i64::from(u16::MAX));
+        if left == 0 {
+            return shared.lose(shared.over());
+        }
+        if !shared.nap(Duration::from_millis(left.unsigned_abs())) {
+            return;
+        }
+    }
+}

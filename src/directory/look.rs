@@ -1,0 +1,81 @@
+//! Looking. Nothing here writes.
+
+use super::Directory;
+use crate::domain::{Node, Standing, standing};
+use crate::error::{Error, Result};
+use crate::id::NodeId;
+use crate::store::{Finding, Gravity, Key, Prefix};
+
+/// What [`Directory::list`] found.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The nodes that somebody has owned, in order of their ids.
+    pub nodes: Vec<Node>,
+    /// Those that can't be read; the others go on.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A node whose record can't be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The node.
+    pub id: NodeId,
+    /// What is wrong.
+    pub error: Error,
+}
+
+/// What [`Directory::doctor`] found.
+#[derive(Debug)]
+pub struct Checkup {
+    /// How many records were read.
+    pub records: usize,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+impl Directory {
+    /// The node `id`; `None` if nobody has owned it yet.
+    pub fn node(&self, id: &NodeId) -> Result<Option<Node>> {
+        let key = Key::Node(id.clone());
+        match self.store.read(&key)? {
+            Some(bytes) if !bytes.is_empty() => self.decode(&key, id, &bytes).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// What state `node` is in now, told to `tell`.
+    pub fn standing<T>(&self, node: &Node, tell: impl FnOnce(&Standing<'_>) -> T) -> T {
+        self.with_facts(node, |facts| tell(&standing(node, facts)))
+    }
+
+    /// All nodes.
+    pub fn list(&self) -> Result<Seen> {
+        let mut seen = Seen::default();
+        for key in self.store.list(&Prefix::Nodes, None, usize::MAX)? {
+            let Key::Node(id) = key else { continue };
+            match self.node(&id) {
+                Ok(Some(node)) => seen.nodes.push(node),
+                Ok(None) => {}
+                Err(error) => seen.unreadable.push(Unreadable { id, error }),
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Checks every record and what lies beside them. Mends nothing and owns nothing.
+    pub fn doctor(&self) -> Result<Checkup> {
+        let seen = self.list()?;
+        let mut findings = self.store.inspect()?;
+        findings.extend(seen.unreadable.into_iter().map(|unreadable| Finding {
+            gravity: Gravity::Fault,
+            place: self.place(Some(&unreadable.id)),
+            what: unreadable.error.to_string(),
+        }));
+        Ok(Checkup { records: seen.nodes.len(), findings })
+    }
+
+    /// Where the directory, or a node's record, is; for people.
+    pub fn place(&self, id: Option<&NodeId>) -> String {
+        self.store.place(id.map(|id| Key::Node(id.clone())).as_ref())
+    }
+}

@@ -1,0 +1,61 @@
+//! Operations on a claim directory: read, decide, swap.
+
+mod claims;
+mod keeper;
+mod lease;
+mod look;
+mod update;
+mod wait;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::host::{Host, Os};
+use crate::store::Store;
+use crate::store::files::{FileStore, Options};
+
+pub use lease::{Lease, Ran, Unsettled};
+pub use look::{Checkup, Seen, Unreadable};
+
+/// A claim directory. Cheap to clone; threads may share it.
+#[derive(Clone)]
+pub struct Directory {
+    store: Arc<dyn Store>,
+    host: Arc<dyn Host>,
+}
+
+impl Directory {
+    /// Opens the claim directory at `path`, which is made at the first write if its parent folder is there.
+    /// Nothing is written before that.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatTooNew`](crate::Code::FormatTooNew), [`SharedFileSystem`](crate::Code::SharedFileSystem), or
+    /// whatever the file system says.
+    pub fn open(path: impl AsRef<Path>) -> Result<Directory> {
+        Directory::open_with(path, Options::default())
+    }
+
+    /// The same with options.
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Directory> {
+        let host: Arc<dyn Host> = Arc::new(Os::new());
+        let store = FileStore::open(path.as_ref(), options, host.clone())?;
+        Ok(Directory::over(Arc::new(store), host))
+    }
+
+    /// Makes the directory now, rather than at the first write. `false`: it was there already.
+    pub fn create(&self) -> Result<bool> {
+        self.store.prepare()
+    }
+
+    /// A directory over another engine or another host.
+    pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
+        Directory { store, host }
+    }
+
+    /// The clocks, randomness and process facts that this directory goes by.
+    pub fn host(&self) -> &dyn Host {
+        self.host.as_ref()
+    }
+}

@@ -1,0 +1,146 @@
+//! The one loop that changes a node: read, take the time, decide, swap; bounded.
+
+use std::time::Duration;
+
+use super::Directory;
+use crate::domain::{Answer, Facts, Malformed, Node, State, Step, WriteId, decode, encode};
+use crate::error::{Code, Error, Result};
+use crate::host::{Life, Now};
+use crate::id::NodeId;
+use crate::store::{Key, Replaced};
+
+/// How often a change is decided anew before it gives up, with nothing changed.
+const ROUNDS: u32 = 100;
+
+/// How long a cell that is made and empty is left to its maker.
+const MAKERS_MOMENT: Duration = Duration::from_millis(50);
+
+impl Directory {
+    /// Changes the node `id` as `decide` says. The decision is taken anew, with a fresh record, a fresh time and
+    /// a fresh write id, each time that others got in between.
+    pub(super) fn update<T>(
+        &self,
+        id: &NodeId,
+        mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Step<T>,
+    ) -> Result<Answer<T>> {
+        let key = Key::Node(id.clone());
+        let mut found = self.store.read(&key)?;
+        let mut made = false;
+        for round in 0..ROUNDS {
+            if !made && found.as_deref() == Some(b"") {
+                found = self.leave_to_maker(&key)?;
+            }
+            let node = self.decode(&key, id, found.as_deref().unwrap_or_default())?;
+            let write = WriteId::of(self.host.random()?);
+            let step = self.with_facts(&node, |facts| decide(&node, facts, write));
+            let Some(next) = step.write else { return Ok(step.answer) };
+            let expected = match found {
+                Some(bytes) => bytes,
+                None if self.store.make(&key)? => {
+                    made = true;
+                    Vec::new()
+                }
+                None => {
+                    found = self.store.read(&key)?;
+                    continue;
+                }
+            };
+            match self.store.replace(&key, &expected, &encode(&next))? {
+                Replaced::Done => return Ok(step.answer),
+                Replaced::Changed(now) => {
+                    made = false;
+                    found = now;
+                }
+                Replaced::Cancelled => {
+                    self.pause_after(round)?;
+                    found = self.store.read(&key)?;
+                }
+                Replaced::Unknown(error) => return self.read_back(&key, id, &next, step.answer, error),
+            }
+        }
+        let message =
+            format!("too many writers at {} at once; nothing was changed", self.store.place(Some(&key)));
+        Err(Error::new(Code::Contended, message).hint("try again; a token you hold is still valid"))
+    }
+
+    /// After an error that leaves it open whether the write stands: it does if the record there now descends
+    /// from it, and then it must also be on disk before anybody is told so.
+    fn read_back<T>(
+        &self,
+        key: &Key,
+        id: &NodeId,
+        mine: &Node,
+        answer: Answer<T>,
+        error: Error,
+    ) -> Result<Answer<T>> {
+        let bytes = self.store.read(key)?.unwrap_or_default();
+        let now = self.decode(key, id, &bytes)?;
+        if !descends(&now, mine) {
+            return Err(error);
+        }
+        self.store.confirm(key).map_err(|_| error)?;
+        Ok(answer)
+    }
+
+    /// Waits for a moment for whoever made a cell to write to it. Nothing depends on that: a maker that died
+    /// is not waited for any longer.
+    fn leave_to_maker(&self, key: &Key) -> Result<Option<Vec<u8>>> {
+        let half = MAKERS_MOMENT / 2;
+        let end = self.host.mono_ns() + nanos(half + self.jitter(half)?);
+        let mut pause = Duration::from_micros(50);
+        loop {
+            let found = self.store.read(key)?;
+            if found.as_deref() != Some(b"") || self.host.mono_ns() >= end {
+                return Ok(found);
+            }
+            self.host.pause(pause);
+            pause = (pause * 2).min(Duration::from_millis(2));
+        }
+    }
+
+    /// Random pauses that grow, so that those who cancelled each other don't meet again.
+    fn pause_after(&self, round: u32) -> Result<()> {
+        let most = Duration::from_micros(50).saturating_mul(1 << round.min(9));
+        self.host.pause(self.jitter(most)?);
+        Ok(())
+    }
+
+    fn jitter(&self, most: Duration) -> Result<Duration> {
+        let share = (self.host.random()? as u32) as f64 / f64::from(u32::MAX);
+        Ok(most.mul_f64(share))
+    }
+
+    /// The node that `bytes` say; what is no record of it is an error that names the file.
+    pub(super) fn decode(&self, key: &Key, id: &NodeId, bytes: &[u8]) -> Result<Node> {
+        decode(id, bytes).map_err(|why| {
+            let file = self.store.place(Some(key));
+            match why {
+                Malformed::TooNew(_) => Error::new(Code::FormatTooNew, format!("cannot read {file}: {why}"))
+                    .hint("use a newer claim; it was left as it is"),
+                _ => Error::new(Code::RecordUnreadable, format!("cannot read {file}: {why}"))
+                    .hint("it was left as it is; look at it, and `claim doctor` lists all such files"),
+            }
+        })
+    }
+
+    /// Tells `use_facts` the time and what is known of the process that `node`'s claim is bound to.
+    pub(super) fn with_facts<T>(&self, node: &Node, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let bound = node.claim().and_then(|claim| claim.bound.as_ref());
+        let life = bound.map_or(Life::Unknown, |bound| self.host.life(&bound.process));
+        let now: Now = self.host.now(); // after the record, and last of all
+        use_facts(&Facts { now, place: self.host.place(), life })
+    }
+}
+
+/// Is `now` what `mine` became: the same write, or a later version of the same claim?
+fn descends(now: &Node, mine: &Node) -> bool {
+    let same_claim = match (&now.state, &mine.state) {
+        (State::Claimed(now), State::Claimed(mine)) => now.token_hash == mine.token_hash,
+        _ => false,
+    };
+    now.write == mine.write || (same_claim && now.version > mine.version)
+}
+
+fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,90 @@
+//! Waiting for a node. Woken by the change, by the holder's process ending, and by the clock.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use super::{Directory, Lease};
+use crate::domain::{Acquire, Answer, Reason, Refusal};
+use crate::error::Result;
+use crate::host;
+use crate::id::NodeId;
+use crate::store::Key;
+
+/// How often a claim is looked at whose process has ended while others of its group live on.
+const ORPHANS: Duration = Duration::from_millis(20);
+
+impl Directory {
+    /// Takes the node `id` as soon as it can be had, waiting for at most `wait`. What no waiting helps is
+    /// answered at once; a wait in vain is a [`Reason::TimedOut`] that says what it waited for.
+    ///
+    /// The wait never outlasts the holder's lease: at its recorded end it tries, woken or not.
+    pub fn acquire(&self, id: &NodeId, request: &Acquire, wait: Duration) -> Result<Answer<Lease>> {
+        let end = self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let key = Key::Node(id.clone());
+        let mut watch = None;
+        let mut exit = Exit::default();
+        loop {
+            let refusal = match self.try_acquire(id, request)? {
+                Err(refusal) if refusal.passes() => refusal,
+                answer => return Ok(answer),
+            };
+            let left = end.saturating_sub(self.host.mono_ns());
+            if left == 0 {
+                return Ok(Err(timed_out(refusal)));
+            }
+            let Some(watch) = &mut watch else {
+                // Look out first and try once more: what changes from here on wakes.
+                watch = Some(self.store.watch(&key));
+                continue;
+            };
+            let mut nap = Duration::from_nanos(left);
+            if let Some(remaining) = refusal.holder().and_then(|holder| holder.remaining_ms) {
+                nap = nap.min(Duration::from_millis(u64::try_from(remaining).unwrap_or(0).max(1)));
+            }
+            if exit.look(self, id)? {
+                nap = nap.min(ORPHANS);
+            }
+            match &exit.descriptor {
+                Some(descriptor) => watch.wait(nap, &[descriptor.as_fd()]),
+                None => watch.wait(nap, &[]),
+            }
+        }
+    }
+}
+
+fn timed_out(refusal: Refusal) -> Refusal {
+    let (id, version, generation) = (refusal.id.clone(), refusal.version, refusal.generation);
+    Refusal { id, version, generation, reason: Reason::TimedOut(Box::new(refusal)) }
+}
+
+/// A descriptor that becomes readable when the process ends that the claim is bound to.
+#[derive(Default)]
+struct Exit {
+    pid: Option<u32>,
+    descriptor: Option<OwnedFd>,
+}
+
+impl Exit {
+    /// Looks at the process of the claim there now. `true`: it can't be waited for, or has ended already, so
+    /// only looking again will tell.
+    fn look(&mut self, directory: &Directory, id: &NodeId) -> Result<bool> {
+        let node = directory.node(id)?;
+        let bound = node.as_ref().and_then(|node| node.claim()).and_then(|claim| claim.bound.as_ref());
+        let pid = bound.map(|bound| bound.process.pid);
+        if pid != self.pid {
+            self.pid = pid;
+            self.descriptor = pid.and_then(host::watch_exit);
+        }
+        let ended = self.descriptor.as_ref().is_some_and(is_readable);
+        if ended {
+            self.descriptor = None;
+        }
+        Ok(pid.is_some() && self.descriptor.is_none())
+    }
+}
+
+fn is_readable(descriptor: &OwnedFd) -> bool {
+    let mut fds = [rustix::event::PollFd::new(descriptor, rustix::event::PollFlags::IN)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+}
