@@ -1,3 +1,11 @@
-//! The command `claim`.
+//! The command `claim`: the library, spoken from a shell.
 
-fn main() {}
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,180 @@
+//! The arguments, as types only. The comments are the help texts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Parser, Subcommand};
+
+use claimdir::time::{parse_duration, parse_lease};
+
+/// Of all who reach for a node exactly one wins, holds it under a lease with a fencing token, and if it dies
+/// another takes over. Plain files, no server.
+///
+/// Exit codes: 0 yes; 1 no, somebody else's or nothing there; 2 wrong usage; 3 fenced, stop working;
+/// 4 refused, it contradicts what is recorded; 5 waited in vain; 6 the store; 7 no claim directory, or two.
+#[derive(Parser, Debug)]
+#[command(name = "claim", version, disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What goes with every command, before or after its name.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Global {
+    /// The claim directory; else $CLAIMS_DIR, else the repository's, else the nearest .claims upwards
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Who claims, a name for people; else $CLAIM_OWNER, else an agent's session, else user@host:worktree
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Answer with exactly one JSON object on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// No line and no notes; the exit code is the answer. Errors are still told
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Don't wait for the disk: for tests and scratch directories
+    #[arg(long, global = true, env = "CLAIM_NO_SYNC", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub(crate) no_sync: bool,
+    /// Use a directory that other machines may write too, where a claim may get two winners
+    #[arg(long, global = true, env = "CLAIM_ALLOW_SHARED_FS", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub(crate) allow_shared_fs: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Take a node, making it if there is none
+    #[command(visible_alias = "take")]
+    Acquire(Acquire),
+    /// Is this token the live holder's? Ask just before a side effect
+    Check(Held),
+    /// Let the lease end later
+    Renew(Renew),
+    /// Give the node back
+    Release(Release),
+    /// End the node as done and record its one result
+    #[command(visible_alias = "done")]
+    Complete(Complete),
+    /// Show one node
+    Show(Node),
+    /// Say why a node can or can't be taken now
+    Why(Node),
+    /// List the nodes
+    List(List),
+    /// Say which claim directory is used and why, and who the owner is
+    Where,
+    /// Make the claim directory
+    Init,
+    /// Check every record; mends nothing
+    Doctor,
+}
+
+/// One node.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Node {
+    /// The node
+    #[arg(env = "CLAIM_ID")]
+    pub(crate) id: String,
+}
+
+/// A node and the token that holds it.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Held {
+    /// The node
+    #[arg(env = "CLAIM_ID")]
+    pub(crate) id: String,
+    /// The claim's token. Better in $CLAIM_TOKEN, since arguments show in `ps`
+    #[arg(long, env = "CLAIM_TOKEN", hide_env_values = true)]
+    pub(crate) token: String,
+}
+
+/// How to take a node, for `acquire` and `run` alike.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Taking {
+    /// How long the claim lasts without a renewal: 50ms to 30d
+    #[arg(long, env = "CLAIM_LEASE", default_value = "30s", value_parser = parse_lease)]
+    pub(crate) lease: Duration,
+    /// Wait until it can be had
+    #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
+    pub(crate) wait: Option<Duration>,
+    /// Only if the record is at this version; 0 for a node that nobody has owned
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) seen: Option<u64>,
+    /// Take it from a live holder, or although it is blocked; the reason is recorded
+    #[arg(long, value_name = "REASON")]
+    pub(crate) force: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Acquire {
+    /// The node
+    #[arg(env = "CLAIM_ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) taking: Taking,
+    /// End the claim early when this process ends
+    #[arg(long, value_name = "PID", conflicts_with = "until_exit")]
+    pub(crate) while_pid: Option<u32>,
+    /// Let the claim live as long as this process does, renewed or not
+    #[arg(long, value_name = "PID")]
+    pub(crate) until_exit: Option<u32>,
+    /// Say what would happen, and write nothing
+    #[arg(long, conflicts_with_all = ["wait", "export"])]
+    pub(crate) dry_run: bool,
+    /// Print lines for a shell to `eval`
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) export: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Renew {
+    #[command(flatten)]
+    pub(crate) held: Held,
+    /// Another length from now on: 50ms to 30d
+    #[arg(long, value_parser = parse_lease)]
+    pub(crate) lease: Option<Duration>,
+    /// What the next owner should find: JSON, @FILE or - for standard input
+    #[arg(long, value_name = "JSON")]
+    pub(crate) progress: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Release {
+    #[command(flatten)]
+    pub(crate) held: Held,
+    /// Give it back blocked, for a reason
+    #[arg(long, value_name = "REASON")]
+    pub(crate) block: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Complete {
+    #[command(flatten)]
+    pub(crate) held: Held,
+    /// The result: JSON, @FILE or - for standard input
+    #[arg(long, value_name = "JSON")]
+    pub(crate) result: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct List {
+    /// Only nodes in this state now; `ready` is what can be taken
+    #[arg(long, value_enum)]
+    pub(crate) state: Option<StateFilter>,
+}
+
+/// The states that `list` tells apart.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateFilter {
+    Ready,
+    Claimed,
+    Blocked,
+    Done,
+    Failed,
+    Cancelled,
+    Expired,
+}

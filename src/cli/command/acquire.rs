@@ -1,0 +1,143 @@
+//! `claim acquire`.
+
+use claimdir::domain::{Acquired, Bound, Node};
+use claimdir::time::{rfc3339, rfc3339_seconds};
+use claimdir::{Acquire, Answer, Directory, Force, Lease, NodeId, Result, Token};
+use serde_json::json;
+
+use crate::cli::args::{self, Taking};
+use crate::cli::context::{Context, id};
+use crate::cli::report::Report;
+use crate::cli::text::{harmless, shell_word};
+
+pub(crate) fn run(args: args::Acquire, context: &Context) -> Result<Report> {
+    let id = id(&args.id)?;
+    let directory = if args.dry_run { context.directory()? } else { context.directory_to_write()? };
+    let mut request = request(&args.taking, context, &directory)?;
+    if let Some(pid) = args.while_pid.or(args.until_exit) {
+        let process = directory.host().process(pid, None)?;
+        request = request.bound(Bound { process, until_exit: args.until_exit.is_some() });
+    }
+    if args.dry_run {
+        return Ok(match directory.would_acquire(&id, &request)? {
+            Ok(acquired) => would(&acquired),
+            Err(refusal) => Report::refused(&refusal),
+        });
+    }
+    let report = match take(&directory, &id, &request, &args.taking)? {
+        Ok(lease) => claimed(lease, directory, context, args.export),
+        Err(refusal) if args.export => Report::refused(&refusal).aside(),
+        Err(refusal) => Report::refused(&refusal),
+    };
+    Ok(report)
+}
+
+/// The request that `acquire` and `run` share.
+pub(crate) fn request(taking: &Taking, context: &Context, directory: &Directory) -> Result<Acquire> {
+    let mut request = Acquire::by(context.owner(directory)?.name).lease(taking.lease);
+    if let Some(version) = taking.seen {
+        request = request.seen(version);
+    }
+    if let Some(reason) = &taking.force {
+        request = request.force(Force::because(reason)?);
+    }
+    Ok(request)
+}
+
+pub(crate) fn take(
+    directory: &Directory,
+    id: &NodeId,
+    request: &Acquire,
+    taking: &Taking,
+) -> Result<Answer<Lease>> {
+    match taking.wait {
+        Some(wait) => directory.acquire(id, request, wait),
+        None => directory.try_acquire(id, request),
+    }
+}
+
+/// What was taken from whom, for standard error.
+pub(crate) fn takeover_note(acquired: &Acquired) -> Option<String> {
+    let id = harmless(acquired.node.id.as_str());
+    match &acquired.reclaimed_from {
+        Some(owner) if acquired.forced => Some(format!("taking {id} by force (was {})", harmless(owner))),
+        Some(owner) => Some(format!("reclaiming expired lease on {id} (was {})", harmless(owner))),
+        None if acquired.forced => Some(format!("taking {id} by force (was blocked)")),
+        None => None,
+    }
+}
+
+fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) -> Report {
+    let remaining_ms = lease.remaining().map(|left| left.as_millis() as u64);
+    let (token, acquired) = lease.leave();
+    let node = &acquired.node;
+    let Some(claim) = node.claim() else { return Report::yes(String::new(), json!({})) };
+    let line = format!(
+        "CLAIMED {} by {} generation={} attempt={} token={} expires={}",
+        harmless(node.id.as_str()),
+        harmless(&claim.owner),
+        node.generation,
+        node.attempt,
+        token.reveal(),
+        rfc3339_seconds(claim.ends.wall_ms),
+    );
+    let fields = json!({
+        "id": node.id.as_str(),
+        "owner": claim.owner,
+        "generation": node.generation,
+        "version": node.version,
+        "attempt": node.attempt,
+        "token": token.reveal(),
+        "expires_at": rfc3339(claim.ends.wall_ms),
+        "remaining_ms": remaining_ms,
+        "lease_ms": claim.lease_ms,
+        "reclaimed_from": acquired.reclaimed_from,
+        "forced": acquired.forced,
+        "progress": node.progress,
+    });
+    let mut report = Report::yes(line, fields);
+    if let Some(note) = takeover_note(&acquired) {
+        report = report.note(note);
+    }
+    if export {
+        report = report.lines(export_lines(&token, node, context));
+    }
+    let id = node.id.clone();
+    report.or_else(move || {
+        // The token reached nobody, so nobody could give the node back.
+        let _ = directory.release(&id, &token, None);
+    })
+}
+
+fn export_lines(token: &Token, node: &Node, context: &Context) -> Vec<String> {
+    let dir = context.dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
+    let (generation, attempt) = (node.generation.to_string(), node.attempt.to_string());
+    let variables = [
+        ("CLAIM_ID", node.id.as_str()),
+        ("CLAIM_TOKEN", token.reveal()),
+        ("CLAIM_GENERATION", &generation),
+        ("CLAIM_ATTEMPT", &attempt),
+        ("CLAIMS_DIR", &dir),
+    ];
+    variables.iter().map(|(name, value)| format!("export {name}={}", shell_word(value))).collect()
+}
+
+fn would(acquired: &Acquired) -> Report {
+    let node = &acquired.node;
+    let line = format!(
+        "WOULD CLAIM {} generation={} attempt={}",
+        harmless(node.id.as_str()),
+        node.generation,
+        node.attempt
+    );
+    let fields = json!({
+        "id": node.id.as_str(),
+        "dry_run": true,
+        "generation": node.generation,
+        "version": node.version,
+        "attempt": node.attempt,
+        "reclaimed_from": acquired.reclaimed_from,
+        "forced": acquired.forced,
+    });
+    Report::yes(line, fields)
+}

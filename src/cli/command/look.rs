@@ -1,0 +1,140 @@
+//! `claim show`, `why`, `list`. They write nothing and make no directory.
+
+use claimdir::domain::{Ending, Holder, Node, Standing, for_show};
+use claimdir::time::human;
+use claimdir::{Acquire, Code, Directory, Refusal, Result};
+use serde_json::{Value, json};
+
+use crate::cli::args::{self, StateFilter};
+use crate::cli::context::{Context, id};
+use crate::cli::report::{Report, holder_json};
+use crate::cli::text::harmless;
+
+/// What a node is now, for people and for filters.
+struct Now {
+    state: StateFilter,
+    takeable: bool,
+    says: String,
+    remaining_ms: Option<i64>,
+}
+
+fn now(directory: &Directory, node: &Node) -> Now {
+    directory.standing(node, |standing| {
+        let (state, says, remaining_ms) = match standing {
+            Standing::Free => (StateFilter::Ready, "ready".to_owned(), None),
+            Standing::Held { claim, remaining_ms } => {
+                let until =
+                    remaining_ms.map_or("with its process".to_owned(), |ms| format!("in {}", human(ms)));
+                let says = format!("claimed by {}, ends {until}", harmless(&claim.owner));
+                (StateFilter::Claimed, says, *remaining_ms)
+            }
+            Standing::Adrift { claim } => {
+                let says = format!("claimed by {}, and its end can't be believed", harmless(&claim.owner));
+                (StateFilter::Claimed, says, Some(claim.lease_ms))
+            }
+            Standing::Lapsed { claim, .. } => {
+                let says = format!("ready: the claim of {} is over", harmless(&claim.owner));
+                (StateFilter::Ready, says, None)
+            }
+            Standing::Blocked(block) => {
+                let says = format!("blocked by {}: {}", harmless(&block.by), harmless(&block.reason));
+                (StateFilter::Blocked, says, None)
+            }
+            Standing::Ended(ending, outcome) => {
+                let says = format!("{} by {}", ending.name(), harmless(&outcome.by));
+                (ended(*ending), says, None)
+            }
+        };
+        Now { state, takeable: standing.takeable(), says, remaining_ms }
+    })
+}
+
+fn ended(ending: Ending) -> StateFilter {
+    match ending {
+        Ending::Done => StateFilter::Done,
+        Ending::Failed => StateFilter::Failed,
+        Ending::Cancelled => StateFilter::Cancelled,
+        Ending::Expired => StateFilter::Expired,
+    }
+}
+
+fn node_json(node: &Node, now: &Now) -> Value {
+    let mut fields = for_show(node);
+    fields.insert("takeable".to_owned(), json!(now.takeable));
+    if let Some(claim) = node.claim().filter(|_| now.state == StateFilter::Claimed) {
+        let holder = Holder::of(node, claim, now.remaining_ms);
+        fields.insert("holder".to_owned(), holder_json(&holder));
+    }
+    Value::Object(fields)
+}
+
+pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
+    let id = id(&args.id)?;
+    let directory = context.directory()?;
+    let Some(node) = directory.node(&id)? else {
+        return Ok(Report::refused(&Refusal::not_found(&id)));
+    };
+    let now = now(&directory, &node);
+    let mut lines = vec![
+        format!("{} {}", harmless(id.as_str()), now.says),
+        format!("  generation={} attempt={} version={}", node.generation, node.attempt, node.version),
+    ];
+    if let Some(progress) = &node.progress {
+        lines.push(format!("  progress {}", harmless(&progress.to_string())));
+    }
+    if let claimdir::domain::State::Done(outcome) = &node.state {
+        lines.push(format!("  result {}", harmless(&outcome.result.to_string())));
+    }
+    if let Some(forced) = &node.forced {
+        lines.push(format!("  forced by {}: {}", harmless(&forced.by), harmless(&forced.reason)));
+    }
+    Ok(Report::yes(String::new(), node_json(&node, &now)).lines(lines))
+}
+
+pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
+    let id = id(&args.id)?;
+    let directory = context.directory()?;
+    let answer = directory.would_acquire(&id, &Acquire::by(""))?;
+    let says = match (directory.node(&id)?, &answer) {
+        (_, Err(refusal)) => format!("can't be taken: {}", harmless(&refusal.message())),
+        (Some(node), Ok(_)) => format!("can be taken: {}", now(&directory, &node).says),
+        (None, Ok(_)) => "can be taken: nobody has owned it".to_owned(),
+    };
+    let line = format!("{} {says}", harmless(id.as_str()));
+    let mut fields = json!({"id": id.as_str(), "takeable": answer.is_ok(), "why": says});
+    let mut report = None;
+    if let Err(refusal) = &answer {
+        fields["reason"] = json!(refusal.code().name());
+        fields["holder"] = json!(refusal.holder().map(holder_json));
+        report = Some(harmless(&refusal.next_step()).into_owned());
+    }
+    let answer = Report::yes(line, fields);
+    Ok(report.into_iter().fold(answer, Report::note))
+}
+
+pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
+    let directory = context.directory()?;
+    let seen = directory.list()?;
+    let (mut lines, mut nodes) = (Vec::new(), Vec::new());
+    for node in &seen.nodes {
+        let now = now(&directory, node);
+        let owner = context.global.owner.as_deref();
+        let mine = owner.is_none_or(|owner| node.claim().is_some_and(|claim| claim.owner == owner));
+        if args.state.is_none_or(|state| state == now.state) && mine {
+            let generation = node.generation;
+            lines.push(format!("{} generation={generation} {}", harmless(node.id.as_str()), now.says));
+            nodes.push(node_json(node, &now));
+        }
+    }
+    let unreadable: Vec<Value> = seen
+        .unreadable
+        .iter()
+        .map(|bad| json!({"id": bad.id.as_str(), "code": bad.error.code().name(), "message": bad.error.to_string()}))
+        .collect();
+    let fields = json!({"nodes": nodes, "unreadable": unreadable});
+    let mut report = Report::yes(String::new(), fields).lines(lines);
+    for bad in &seen.unreadable {
+        report = report.note(harmless(&bad.error.to_string()).into_owned());
+    }
+    Ok(if seen.unreadable.is_empty() { report } else { report.but(Code::RecordUnreadable) })
+}

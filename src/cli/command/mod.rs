@@ -1,0 +1,6 @@
+//! One file a group of commands.
+
+pub(super) mod acquire;
+pub(super) mod look;
+pub(super) mod place;
+pub(super) mod settle;

@@ -1,0 +1,57 @@
+//! `claim where`, `init`, `doctor`: about the directory itself.
+
+use claimdir::store::Gravity;
+use claimdir::{Code, Result};
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::report::Report;
+use crate::cli::text::harmless;
+
+pub(crate) fn locate(context: &Context) -> Result<Report> {
+    let located = context.located()?;
+    let directory = context.directory()?;
+    let owner = context.owner(&directory)?;
+    let why = located.why.to_string();
+    let there = if located.exists { "" } else { ", not made yet" };
+    let lines = vec![
+        format!("{} ({}{there})", harmless(&located.path.to_string_lossy()), harmless(&why)),
+        format!("owner {} ({})", harmless(&owner.name), owner.source),
+    ];
+    let fields = json!({
+        "why": why,
+        "exists": located.exists,
+        "owner": owner.name,
+        "owner_source": owner.source.to_string(),
+    });
+    Ok(Report::yes(String::new(), fields).lines(lines))
+}
+
+pub(crate) fn init(context: &Context) -> Result<Report> {
+    let located = context.located_for_init()?;
+    if let Some(above) = located.path.parent() {
+        std::fs::create_dir_all(above).map_err(|e| claimdir::Error::io("make", above, e))?;
+    }
+    let made = context.open(located)?.create()?;
+    let word = if made { "made" } else { "already there:" };
+    let line = format!("{word} {}", harmless(&located.path.to_string_lossy()));
+    Ok(Report::yes(line, json!({"created": made, "why": located.why.to_string()})))
+}
+
+pub(crate) fn doctor(context: &Context) -> Result<Report> {
+    let checkup = context.directory()?.doctor()?;
+    let faults = checkup.findings.iter().filter(|finding| finding.gravity == Gravity::Fault).count();
+    let mut lines = vec![format!("{} records read, {faults} faults", checkup.records)];
+    let mut findings = Vec::new();
+    for finding in &checkup.findings {
+        let gravity = match finding.gravity {
+            Gravity::Fault => "fault",
+            Gravity::Leftover => "leftover",
+        };
+        lines.push(format!("{gravity}: {}: {}", harmless(&finding.place), harmless(&finding.what)));
+        findings.push(json!({"gravity": gravity, "place": finding.place, "what": finding.what}));
+    }
+    let fields = json!({"records": checkup.records, "faults": faults, "findings": Value::Array(findings)});
+    let report = Report::yes(String::new(), fields).lines(lines);
+    Ok(if faults == 0 { report } else { report.but(Code::RecordUnreadable) })
+}

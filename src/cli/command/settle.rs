@@ -1,0 +1,103 @@
+//! `claim check`, `renew`, `release`, `complete`.
+
+use claimdir::domain::Node;
+use claimdir::time::{human, rfc3339, rfc3339_seconds};
+use claimdir::{Error, NodeId, Renewal, Result, Token};
+use serde_json::{Value, json};
+
+use crate::cli::args;
+use crate::cli::context::{Context, id};
+use crate::cli::json::argument;
+use crate::cli::report::Report;
+use crate::cli::text::harmless;
+
+fn held(args: &args::Held) -> Result<(NodeId, Token)> {
+    if args.token.is_empty() {
+        return Err(
+            Error::usage("the token is empty").hint("set CLAIM_TOKEN to what `claim acquire` printed")
+        );
+    }
+    Ok((id(&args.id)?, Token::shown(args.token.as_str())))
+}
+
+/// What every answer about a held node has.
+fn claim_fields(node: &Node) -> Value {
+    let claim = node.claim();
+    json!({
+        "id": node.id.as_str(),
+        "owner": claim.map(|claim| &claim.owner),
+        "generation": node.generation,
+        "version": node.version,
+        "attempt": node.attempt,
+        "state": node.state.name(),
+        "expires_at": claim.map(|claim| rfc3339(claim.ends.wall_ms)),
+        "lease_ms": claim.map(|claim| claim.lease_ms),
+    })
+}
+
+pub(crate) fn check(args: args::Held, context: &Context) -> Result<Report> {
+    let (id, token) = held(&args)?;
+    Ok(match context.directory()?.check(&id, &token)? {
+        Ok(checked) => {
+            let left = checked
+                .remaining_ms
+                .map_or("ends with its process".to_owned(), |ms| format!("ends in {}", human(ms)));
+            let owner = checked.node.claim().map_or("", |claim| claim.owner.as_str());
+            let (id, generation) = (harmless(id.as_str()), checked.node.generation);
+            let line = format!("HELD {id} by {} generation={generation} {left}", harmless(owner));
+            let mut fields = claim_fields(&checked.node);
+            fields["remaining_ms"] = json!(checked.remaining_ms);
+            Report::yes(line, fields)
+        }
+        Err(refusal) => Report::refused(&refusal),
+    })
+}
+
+pub(crate) fn renew(args: args::Renew, context: &Context) -> Result<Report> {
+    let (id, token) = held(&args.held)?;
+    let progress = args.progress.as_deref().map(|text| argument("--progress", text)).transpose()?;
+    let renewal = Renewal { lease: args.lease, progress };
+    Ok(match context.directory()?.renew(&id, &token, &renewal)? {
+        Ok(renewed) => {
+            let claim = renewed.node.claim();
+            let expires = claim.map(|claim| rfc3339_seconds(claim.ends.wall_ms)).unwrap_or_default();
+            let (id, generation) = (harmless(id.as_str()), renewed.node.generation);
+            let mut fields = claim_fields(&renewed.node);
+            fields["remaining_ms"] = json!(claim.map(|claim| claim.lease_ms));
+            Report::yes(format!("RENEWED {id} generation={generation} expires={expires}"), fields)
+        }
+        Err(refusal) => Report::refused(&refusal),
+    })
+}
+
+pub(crate) fn release(args: args::Release, context: &Context) -> Result<Report> {
+    let (id, token) = held(&args.held)?;
+    let block = args.block.as_deref();
+    if block.is_some_and(|reason| reason.trim().is_empty()) {
+        return Err(Error::usage("--block needs a reason"));
+    }
+    Ok(match context.directory()?.release(&id, &token, block)? {
+        Ok(released) => {
+            let word = if block.is_some() { "BLOCKED" } else { "RELEASED" };
+            let line = format!("{word} {} generation={}", harmless(id.as_str()), released.node.generation);
+            Report::yes(line, claim_fields(&released.node))
+        }
+        Err(refusal) => Report::refused(&refusal),
+    })
+}
+
+pub(crate) fn complete(args: args::Complete, context: &Context) -> Result<Report> {
+    let (id, token) = held(&args.held)?;
+    let result = args.result.as_deref().map(|text| argument("--result", text)).transpose()?;
+    Ok(match context.directory()?.complete(&id, &token, &result.unwrap_or(Value::Null))? {
+        Ok(completed) => {
+            let again = if completed.replay { " (again)" } else { "" };
+            let line =
+                format!("DONE {} generation={}{again}", harmless(id.as_str()), completed.node.generation);
+            let mut fields = claim_fields(&completed.node);
+            fields["replay"] = json!(completed.replay);
+            Report::yes(line, fields)
+        }
+        Err(refusal) => Report::refused(&refusal),
+    })
+}

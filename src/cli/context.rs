@@ -1,0 +1,97 @@
+//! Which claim directory a command works on, and in whose name.
+
+use std::cell::OnceCell;
+use std::env;
+use std::path::PathBuf;
+
+use claimdir::locate::{self, Located, Owner, Places};
+use claimdir::store::files::Options;
+use claimdir::{Code, Directory, Error, NodeId, Result};
+
+use super::args::Global;
+
+/// What all commands share. Nothing is looked up before a command asks.
+pub(crate) struct Context {
+    pub(crate) global: Global,
+    located: OnceCell<Located>,
+    noted: OnceCell<String>,
+}
+
+impl Context {
+    pub(crate) fn new(global: Global) -> Context {
+        Context { global, located: OnceCell::new(), noted: OnceCell::new() }
+    }
+
+    fn cwd() -> Result<PathBuf> {
+        env::current_dir().map_err(|e| {
+            Error::new(Code::NoStore, format!("the current folder can't be read: {e}"))
+                .hint("cd somewhere else")
+        })
+    }
+
+    /// Where the claim directory is.
+    pub(crate) fn located(&self) -> Result<&Located> {
+        self.locate_by(locate::locate)
+    }
+
+    /// Where `init` makes it.
+    pub(crate) fn located_for_init(&self) -> Result<&Located> {
+        self.locate_by(locate::locate_for_init)
+    }
+
+    fn locate_by(&self, locate: impl Fn(&Places<'_>) -> Result<Located>) -> Result<&Located> {
+        if let Some(located) = self.located.get() {
+            return Ok(located);
+        }
+        let variable = env::var_os("CLAIMS_DIR");
+        let cwd = Self::cwd()?;
+        let places =
+            Places { argument: self.global.dir.as_deref(), variable: variable.as_deref(), cwd: &cwd };
+        let located = locate(&places)?;
+        Ok(self.located.get_or_init(|| located))
+    }
+
+    /// The directory, where it was found to be, for answers.
+    pub(crate) fn dir(&self) -> Option<&PathBuf> {
+        self.located.get().map(|located| &located.path)
+    }
+
+    /// Opens the claim directory.
+    pub(crate) fn directory(&self) -> Result<Directory> {
+        let located = self.located()?;
+        self.open(located)
+    }
+
+    pub(crate) fn open(&self, located: &Located) -> Result<Directory> {
+        let options = Options { sync: !self.global.no_sync, allow_shared: self.global.allow_shared_fs };
+        Directory::open_with(&located.path, options)
+    }
+
+    /// Opens the claim directory to write to it; that it will be made is noted.
+    pub(crate) fn directory_to_write(&self) -> Result<Directory> {
+        let located = self.located()?;
+        if !located.exists {
+            let _ = self.noted.set(format!("made the claim directory {}", located.path.display()));
+        }
+        self.directory()
+    }
+
+    /// A note on the directory, for standard error, if it is there now and was not before.
+    pub(crate) fn note(&self) -> Option<&str> {
+        let noted = self.noted.get()?;
+        self.dir().is_some_and(|dir| dir.is_dir()).then_some(noted)
+    }
+
+    /// Whose the claims are.
+    pub(crate) fn owner(&self, directory: &Directory) -> Result<Owner> {
+        let worktree = self.located()?.worktree.as_deref();
+        let variable = |name: &str| env::var(name).ok();
+        let host = directory.host().name();
+        locate::owner(self.global.owner.as_deref(), &variable, &host, worktree, &Self::cwd()?)
+    }
+}
+
+/// An argument as an id.
+pub(crate) fn id(text: &str) -> Result<NodeId> {
+    NodeId::new(text)
+}

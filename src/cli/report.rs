@@ -1,0 +1,214 @@
+//! One answer, for people and for programs, printed in one place.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use claimdir::domain::{Holder, Reason};
+use claimdir::time::rfc3339;
+use claimdir::{Code, Error, Refusal};
+use serde_json::{Map, Value, json};
+
+use super::context::Context;
+use super::json;
+use super::text::harmless;
+
+/// The version of the JSON answers.
+const SCHEMA: u64 = 1;
+
+/// What a command has to say.
+pub(crate) struct Report {
+    exit: u8,
+    /// Lines for people, on standard output.
+    lines: Vec<String>,
+    /// On standard error.
+    notes: Vec<String>,
+    /// The JSON answer's own fields.
+    fields: Map<String, Value>,
+    /// Do the lines go to standard error, as for an error or where a shell reads standard output?
+    aside: bool,
+    /// What to take back if the answer can't be told.
+    untold: Option<Box<dyn FnOnce()>>,
+}
+
+impl Report {
+    /// Yes.
+    pub(crate) fn yes(line: String, fields: Value) -> Report {
+        let fields = match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        Report { exit: 0, lines: vec![line], notes: Vec::new(), fields, aside: false, untold: None }
+    }
+
+    /// No, and why.
+    pub(crate) fn refused(refusal: &Refusal) -> Report {
+        let code = refusal.code();
+        let message = refusal.message();
+        let id = harmless(refusal.id.as_str()).into_owned();
+        let line = format!("{} {id} — {}", word(code), harmless(&message));
+        let mut fields = Map::new();
+        fields.insert("code".to_owned(), json!(code.name()));
+        fields.insert("message".to_owned(), json!(message));
+        fields.insert("hint".to_owned(), json!(refusal.next_step()));
+        fields.insert("id".to_owned(), json!(refusal.id.as_str()));
+        fields.insert("version".to_owned(), json!(refusal.version));
+        fields.insert("generation".to_owned(), json!(refusal.generation));
+        if let Some(holder) = refusal.holder() {
+            fields.insert("holder".to_owned(), holder_json(holder));
+        }
+        if let Reason::StaleVersion { seen } = refusal.reason {
+            fields.insert("seen".to_owned(), json!(seen));
+        }
+        let hint = harmless(&refusal.next_step()).into_owned();
+        Report { exit: code.exit(), lines: vec![line], notes: vec![hint], fields, aside: false, untold: None }
+    }
+
+    /// The question could not be answered.
+    pub(crate) fn error(error: Error) -> Report {
+        let code = error.code();
+        let line = format!("claim: {}", harmless(&error.to_string()));
+        let mut fields = Map::new();
+        fields.insert("code".to_owned(), json!(code.name()));
+        fields.insert("message".to_owned(), json!(error.to_string()));
+        fields.insert("hint".to_owned(), json!(error.next_step()));
+        let notes = error.next_step().map(|hint| harmless(hint).into_owned());
+        Report {
+            exit: code.exit(),
+            lines: vec![line],
+            notes: notes.into_iter().collect(),
+            fields,
+            aside: true,
+            untold: None,
+        }
+    }
+
+    pub(crate) fn lines(mut self, lines: Vec<String>) -> Report {
+        self.lines = lines;
+        self
+    }
+
+    pub(crate) fn note(mut self, note: String) -> Report {
+        self.notes.push(note);
+        self
+    }
+
+    /// Answers no all the same, with this code.
+    pub(crate) fn but(mut self, code: Code) -> Report {
+        self.exit = code.exit();
+        self.fields.insert("code".to_owned(), json!(code.name()));
+        self
+    }
+
+    /// Puts the lines on standard error, where a shell reads standard output.
+    pub(crate) fn aside(mut self) -> Report {
+        self.aside = true;
+        self
+    }
+
+    /// What to take back if nobody can be told.
+    pub(crate) fn or_else(mut self, untold: impl FnOnce() + 'static) -> Report {
+        self.untold = Some(Box::new(untold));
+        self
+    }
+
+    /// Prints the answer; the exit code is what came of that.
+    pub(crate) fn deliver(mut self, context: &Context) -> u8 {
+        let global = &context.global;
+        let failed = self.exit != 0;
+        if self.aside && (failed || !(global.quiet || global.json)) {
+            say(&self.lines);
+        }
+        let told = if global.json {
+            let dir = context.dir().map(|dir| dir.to_string_lossy());
+            tell(&json::line(&self.object(dir.as_deref())))
+        } else if self.aside || global.quiet {
+            Ok(())
+        } else {
+            tell((self.lines.join("\n") + "\n").as_bytes())
+        };
+        if !global.quiet {
+            let notes = context.note().into_iter().chain(self.notes.iter().map(String::as_str));
+            let notes: Vec<String> = notes.map(|note| format!("note: {note}")).collect();
+            say(&notes);
+        }
+        match told {
+            Ok(()) => self.exit,
+            Err(e) => {
+                say(&[format!("claim: cannot write the answer to standard output: {e}")]);
+                if let Some(untold) = self.untold.take() {
+                    untold();
+                }
+                if self.exit == 0 { Code::StoreUnavailable.exit() } else { self.exit }
+            }
+        }
+    }
+
+    fn object(&mut self, dir: Option<&str>) -> Value {
+        let mut object = Map::new();
+        object.insert("ok".to_owned(), json!(self.exit == 0));
+        object.insert("schema".to_owned(), json!(SCHEMA));
+        object.insert("dir".to_owned(), json!(dir));
+        object.extend(std::mem::take(&mut self.fields));
+        Value::Object(object)
+    }
+}
+
+/// The first word of a refusal.
+fn word(code: Code) -> &'static str {
+    match code {
+        Code::NotFound => "unknown",
+        _ => match code.exit() {
+            1 => "lost",
+            3 => "stale",
+            5 => "waited",
+            _ => "refused",
+        },
+    }
+}
+
+pub(crate) fn holder_json(holder: &Holder) -> Value {
+    json!({
+        "owner": holder.owner,
+        "generation": holder.generation,
+        "expires_at": rfc3339(holder.expires_ms),
+        "remaining_ms": holder.remaining_ms,
+    })
+}
+
+/// A line for standard output, all of it or an error.
+fn tell(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Lines for standard error, if anybody reads that.
+fn say(lines: &[String]) {
+    let mut err = io::stderr().lock();
+    for line in lines {
+        let _ = writeln!(err, "{line}");
+    }
+}
+
+/// Wrong usage, or a text that was asked for. No context is known yet.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let asked_for = !error.use_stderr();
+    let json = std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json");
+    if asked_for {
+        let told = tell(error.to_string().as_bytes());
+        return ExitCode::from(if told.is_ok() { 0 } else { Code::StoreUnavailable.exit() });
+    }
+    let text = error.to_string();
+    if json {
+        let first = text.lines().next().unwrap_or_default();
+        let message = first.strip_prefix("error: ").unwrap_or(first);
+        let hint = "`claim --help` and `claim COMMAND --help` say what there is";
+        let object = json!({
+            "ok": false, "schema": SCHEMA, "dir": null,
+            "code": Code::Usage.name(), "message": message, "hint": hint,
+        });
+        let _ = tell(&json::line(&object));
+    }
+    say(&[text.trim_end().to_owned()]);
+    ExitCode::from(Code::Usage.exit())
+}
