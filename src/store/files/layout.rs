@@ -60,8 +60,7 @@ pub(super) fn make<F: Files>(store: &FileStore<F>) -> Result<()> {
 }
 
 fn publish<F: Files>(store: &FileStore<F>, path: &str, bytes: &[u8]) -> Result<()> {
-    let stamp = intent::Stamp::new(store.host.mono_ns(), store.host.random()?);
-    let staged = stamp.staged();
+    let staged = intent::Stamp::new(store.host.as_ref())?.staged();
     store.files.write(&staged, bytes, store.sync).map_err(|e| store.error("write", &staged, e))?;
     let published = store.publish_staged(&staged, path);
     store.withdraw(&staged);

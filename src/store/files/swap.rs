@@ -40,9 +40,9 @@ impl<F: Files> FileStore<F> {
             Err(e) => return Err(self.fail("announce", &mine, e, &stamp.staged())),
         }
         let others = self.rivals(&key, &stamp).map_err(|e| self.fail("list", intent::FOLDER, e, &mine))?;
-        if let Some(first) = others.iter().find(|other| self.goes_first(other, &stamp)) {
+        if let Some(first) = others.iter().find(|other| self.goes_before(other, &stamp)) {
             self.withdraw(&mine);
-            return self.step_back(path, expected, &key, first);
+            return self.step_back(path, expected, first, &stamp, &key);
         }
         for other in &others {
             let other = other.announced(&key);
@@ -77,7 +77,7 @@ impl<F: Files> FileStore<F> {
 
     /// Writes `bytes` under a name of its own.
     pub(super) fn stage(&self, bytes: &[u8]) -> Result<Stamp> {
-        let stamp = Stamp::new(self.host.mono_ns(), self.host.random()?);
+        let stamp = Stamp::new(self.host.as_ref())?;
         let staged = stamp.staged();
         let written = match self.files.write(&staged, bytes, self.sync) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -102,22 +102,29 @@ impl<F: Files> FileStore<F> {
             }
             if name.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')) {
                 rivals.push(stamp);
-            } else if stamp.is_leftover(now) {
+            } else if stamp.is_leftover(mine, now) {
                 self.withdraw(&format!("{}/{name}", intent::FOLDER));
             }
         }
         Ok(rivals)
     }
 
-    fn goes_first(&self, other: &Stamp, mine: &Stamp) -> bool {
-        other < mine && other.age(self.host.mono_ns()).is_some_and(|age| age < COURTESY)
+    fn goes_before(&self, other: &Stamp, mine: &Stamp) -> bool {
+        other.goes_before(mine, self.host.mono_ns(), COURTESY)
     }
 
     /// Waits until the cell has changed, until `first` is gone, or until it has had its moment.
-    fn step_back(&self, path: &str, expected: &[u8], key: &str, first: &Stamp) -> Result<Replaced> {
+    fn step_back(
+        &self,
+        path: &str,
+        expected: &[u8],
+        first: &Stamp,
+        mine: &Stamp,
+        key: &str,
+    ) -> Result<Replaced> {
         let mut pause = Duration::from_micros(50);
         let theirs = first.announced(key);
-        while first.age(self.host.mono_ns()).is_some_and(|age| age < COURTESY) {
+        while self.goes_before(first, mine) {
             self.host.pause(pause);
             pause = (pause * 2).min(Duration::from_millis(1));
             let now = self.read_path(path)?;
