@@ -59,7 +59,7 @@ impl Report {
         if let Reason::StaleVersion { seen } = refusal.reason {
             fields.insert("seen".to_owned(), json!(seen));
         }
-        let hint = harmless(&refusal.next_step()).into_owned();
+        let hint = hint(&refusal.next_step());
         Report { exit: code.exit(), lines: vec![line], notes: vec![hint], fields, aside: false, untold: None }
     }
 
@@ -71,7 +71,7 @@ impl Report {
         fields.insert("code".to_owned(), json!(code.name()));
         fields.insert("message".to_owned(), json!(error.to_string()));
         fields.insert("hint".to_owned(), json!(error.next_step()));
-        let notes = error.next_step().map(|hint| harmless(hint).into_owned());
+        let notes = error.next_step().map(hint);
         Report {
             exit: code.exit(),
             lines: vec![line],
@@ -127,9 +127,8 @@ impl Report {
             tell((self.lines.join("\n") + "\n").as_bytes())
         };
         if !global.quiet {
-            let notes = context.note().into_iter().chain(self.notes.iter().map(String::as_str));
-            let notes: Vec<String> = notes.map(|note| format!("note: {note}")).collect();
-            say(&notes);
+            let made = context.note().map(str::to_owned);
+            say(&made.into_iter().chain(std::mem::take(&mut self.notes)).collect::<Vec<_>>());
         }
         match told {
             Ok(()) => self.exit,
@@ -151,6 +150,11 @@ impl Report {
         object.extend(std::mem::take(&mut self.fields));
         Value::Object(object)
     }
+}
+
+/// What to do next, as a note.
+pub(crate) fn hint(text: &str) -> String {
+    format!("hint: {}", harmless(text))
 }
 
 /// The first word of a refusal.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{self, StateFilter};
 use crate::cli::context::{Context, id};
-use crate::cli::report::{Report, holder_json};
+use crate::cli::report::{Report, hint, holder_json};
 use crate::cli::text::harmless;
 
 /// What a node is now, for people and for filters.
@@ -106,7 +106,7 @@ pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
     if let Err(refusal) = &answer {
         fields["reason"] = json!(refusal.code().name());
         fields["holder"] = json!(refusal.holder().map(holder_json));
-        report = Some(harmless(&refusal.next_step()).into_owned());
+        report = Some(hint(&refusal.next_step()));
     }
     let answer = Report::yes(line, fields);
     Ok(report.into_iter().fold(answer, Report::note))
