@@ -22,6 +22,8 @@ pub(crate) struct Report {
     lines: Vec<String>,
     /// On standard error.
     notes: Vec<String>,
+    /// What to do next: on standard error, or a field of the JSON answer.
+    hint: Option<String>,
     /// The JSON answer's own fields.
     fields: Map<String, Value>,
     /// Do the lines go to standard error, as for an error or where a shell reads standard output?
@@ -37,7 +39,7 @@ impl Report {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
-        Report { exit: 0, lines: vec![line], notes: Vec::new(), fields, aside: false, untold: None }
+        Report { lines: vec![line], fields, ..Report::empty() }
     }
 
     /// No, and why.
@@ -49,7 +51,6 @@ impl Report {
         let mut fields = Map::new();
         fields.insert("code".to_owned(), json!(code.name()));
         fields.insert("message".to_owned(), json!(message));
-        fields.insert("hint".to_owned(), json!(refusal.next_step()));
         fields.insert("id".to_owned(), json!(refusal.id.as_str()));
         fields.insert("version".to_owned(), json!(refusal.version));
         fields.insert("generation".to_owned(), json!(refusal.generation));
@@ -59,8 +60,8 @@ impl Report {
         if let Reason::StaleVersion { seen } = refusal.reason {
             fields.insert("seen".to_owned(), json!(seen));
         }
-        let hint = hint(&refusal.next_step());
-        Report { exit: code.exit(), lines: vec![line], notes: vec![hint], fields, aside: false, untold: None }
+        let report = Report { exit: code.exit(), lines: vec![line], fields, ..Report::empty() };
+        report.hint(refusal.next_step())
     }
 
     /// The question could not be answered.
@@ -70,16 +71,29 @@ impl Report {
         let mut fields = Map::new();
         fields.insert("code".to_owned(), json!(code.name()));
         fields.insert("message".to_owned(), json!(error.to_string()));
-        fields.insert("hint".to_owned(), json!(error.next_step()));
-        let notes = error.next_step().map(hint);
+        let report = Report { exit: code.exit(), lines: vec![line], fields, aside: true, ..Report::empty() };
+        match error.next_step() {
+            Some(hint) => report.hint(hint),
+            None => report,
+        }
+    }
+
+    fn empty() -> Report {
         Report {
-            exit: code.exit(),
-            lines: vec![line],
-            notes: notes.into_iter().collect(),
-            fields,
-            aside: true,
+            exit: 0,
+            lines: Vec::new(),
+            notes: Vec::new(),
+            hint: None,
+            fields: Map::new(),
+            aside: false,
             untold: None,
         }
+    }
+
+    /// What to do next.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Report {
+        self.hint = Some(hint.into());
+        self
     }
 
     pub(crate) fn lines(mut self, lines: Vec<String>) -> Report {
@@ -124,11 +138,13 @@ impl Report {
         } else if self.aside || global.quiet {
             Ok(())
         } else {
-            tell((self.lines.join("\n") + "\n").as_bytes())
+            tell(self.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>().as_bytes())
         };
         if !global.quiet {
             let made = context.note().map(str::to_owned);
-            say(&made.into_iter().chain(std::mem::take(&mut self.notes)).collect::<Vec<_>>());
+            let hint = self.hint.as_deref().filter(|_| !global.json);
+            let hint = hint.map(|hint| format!("hint: {}", harmless(hint)));
+            say(&made.into_iter().chain(std::mem::take(&mut self.notes)).chain(hint).collect::<Vec<_>>());
         }
         match told {
             Ok(()) => self.exit,
@@ -148,13 +164,11 @@ impl Report {
         object.insert("schema".to_owned(), json!(SCHEMA));
         object.insert("dir".to_owned(), json!(dir));
         object.extend(std::mem::take(&mut self.fields));
+        if let Some(hint) = &self.hint {
+            object.insert("hint".to_owned(), json!(hint));
+        }
         Value::Object(object)
     }
-}
-
-/// What to do next, as a note.
-pub(crate) fn hint(text: &str) -> String {
-    format!("hint: {}", harmless(text))
 }
 
 /// The first word of a refusal.

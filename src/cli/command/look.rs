@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{self, StateFilter};
 use crate::cli::context::{Context, id};
-use crate::cli::report::{Report, hint, holder_json};
+use crate::cli::report::{Report, holder_json};
 use crate::cli::text::harmless;
 
 /// What a node is now, for people and for filters.
@@ -102,14 +102,10 @@ pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
     };
     let line = format!("{} {says}", harmless(id.as_str()));
     let mut fields = json!({"id": id.as_str(), "takeable": answer.is_ok(), "why": says});
-    let mut report = None;
-    if let Err(refusal) = &answer {
-        fields["reason"] = json!(refusal.code().name());
-        fields["holder"] = json!(refusal.holder().map(holder_json));
-        report = Some(hint(&refusal.next_step()));
-    }
-    let answer = Report::yes(line, fields);
-    Ok(report.into_iter().fold(answer, Report::note))
+    let Err(refusal) = &answer else { return Ok(Report::yes(line, fields)) };
+    fields["reason"] = json!(refusal.code().name());
+    fields["holder"] = json!(refusal.holder().map(holder_json));
+    Ok(Report::yes(line, fields).hint(refusal.next_step()))
 }
 
 pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
@@ -132,7 +128,11 @@ pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
         .map(|bad| json!({"id": bad.id.as_str(), "code": bad.error.code().name(), "message": bad.error.to_string()}))
         .collect();
     let fields = json!({"nodes": nodes, "unreadable": unreadable});
+    let none = lines.is_empty();
     let mut report = Report::yes(String::new(), fields).lines(lines);
+    if none {
+        report = report.note("no such nodes".to_owned());
+    }
     for bad in &seen.unreadable {
         report = report.note(harmless(&bad.error.to_string()).into_owned());
     }
