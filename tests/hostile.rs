@@ -32,7 +32,13 @@ impl Scratch {
         let directory = Directory::open_with(&path, UNSYNCED).unwrap();
         let id = NodeId::new("node").unwrap();
         directory.try_acquire(&id, &Acquire::by("owner")).unwrap().unwrap().leave();
-        Scratch { _folder: folder, path, directory, id }
+        let scratch = Scratch { _folder: folder, path, directory, id };
+        // A claim that is over, so that taking the node counts on from all that the record says.
+        let mut record = scratch.record();
+        record["claim"]["expires_at"] = json!("2000-01-01T00:00:00Z");
+        record["claim"]["clock"]["boot"] = json!("an earlier one");
+        fs::write(scratch.file(), record.to_string()).unwrap();
+        scratch
     }
 
     fn file(&self) -> PathBuf {
@@ -181,6 +187,9 @@ fn records_of_hostile_sizes_and_depths() {
         scratch.survive(&bytes);
     }
     let mut record = Scratch::new().record();
-    record["version"] = json!(u64::MAX);
-    scratch.survive(record.to_string().as_bytes());
+    for counter in ["version", "generation", "attempt"] {
+        record[counter] = json!(u64::MAX);
+        scratch.survive(record.to_string().as_bytes());
+        record[counter] = json!(1);
+    }
 }
