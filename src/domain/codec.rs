@@ -91,8 +91,14 @@ fn state(fields: &mut Fields) -> Result<State, Malformed> {
 
 fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
     let longest = i64::try_from(MAX_LEASE.as_millis()).unwrap_or(i64::MAX);
-    let clock = fields.object("clock", |mut clock| Ok((clock.take("ends_mono_ms")?, place(&mut clock)?)))?;
+    let mut unknown = Map::new();
+    let clock = fields.object("clock", |mut clock| {
+        let clock_end = (clock.take("ends_mono_ms")?, place(&mut clock)?);
+        keep("clock", clock.0, &mut unknown);
+        Ok(clock_end)
+    })?;
     let (mono_ms, place) = clock.unwrap_or_default();
+    let bound = fields.object("process", |process| bound(process, &mut unknown))?;
     Ok(Claim {
         owner: fields.take("owner")?,
         token_hash: fields.with("token_hash", |hex: String| TokenHash::from_hex(&hex))?,
@@ -101,8 +107,11 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
         lease_ms: fields.with("lease_ms", |ms: i64| (ms > 0).then_some(ms.min(longest)))?,
         host: fields.take("host")?,
         pid: fields.take("pid")?,
-        bound: fields.object("process", bound)?,
-        extra: fields.0,
+        bound,
+        extra: {
+            unknown.extend(fields.0);
+            unknown
+        },
     })
 }
 
@@ -114,10 +123,14 @@ fn place(fields: &mut Fields) -> Result<Place, Malformed> {
     })
 }
 
-fn bound(mut fields: Fields) -> Result<Bound, Malformed> {
-    let group = fields
-        .object("group", |mut group| Ok(Group { id: group.take("id")?, start: group.take("start")? }))?;
-    Ok(Bound {
+fn bound(mut fields: Fields, unknown: &mut Map<String, Value>) -> Result<Bound, Malformed> {
+    let mut of_process = Map::new();
+    let group = fields.object("group", |mut group| {
+        let named = Group { id: group.take("id")?, start: group.take("start")? };
+        keep("group", group.0, &mut of_process);
+        Ok(named)
+    })?;
+    let bound = Bound {
         until_exit: fields.take("until_exit")?,
         process: Process {
             pid: fields.take("pid")?,
@@ -127,7 +140,17 @@ fn bound(mut fields: Fields) -> Result<Bound, Malformed> {
             boot: fields.take("boot")?,
             namespace: fields.take("namespace")?,
         },
-    })
+    };
+    of_process.extend(fields.0);
+    keep("process", of_process, unknown);
+    Ok(bound)
+}
+
+/// Notes what is unknown in the object `name` where the object around it keeps its own unknown fields.
+fn keep(name: &str, unknown: Map<String, Value>, around: &mut Map<String, Value>) {
+    if !unknown.is_empty() {
+        around.insert(name.to_owned(), Value::Object(unknown));
+    }
 }
 
 fn block(mut fields: Fields) -> Result<Block, Malformed> {
@@ -145,6 +168,7 @@ fn forced(mut fields: Fields) -> Result<Forced, Malformed> {
         by: fields.take("by")?,
         from: fields.take("from")?,
         at_ms: fields.time("at")?,
+        extra: fields.0,
     })
 }
 
@@ -260,10 +284,13 @@ fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
         put("progress", progress.clone());
     }
     if let Some(forced) = &node.forced {
-        let Forced { reason, by, from, at_ms } = forced;
-        put("forced", json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)}));
+        let Forced { reason, by, from, at_ms, extra } = forced;
+        let json = json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)});
+        put("forced", with_extra(json, extra));
     }
-    map.extend(node.extra.clone());
+    for (name, value) in &node.extra {
+        map.entry(name.as_str()).or_insert_with(|| value.clone());
+    }
     map
 }
 
@@ -316,9 +343,18 @@ fn outcome_json(state: &str, outcome: &Outcome, secrets: bool) -> Value {
     with_extra(json, &outcome.extra)
 }
 
+/// Adds the fields that are unknown, also those of the objects within. What is known wins.
 fn with_extra(mut json: Value, extra: &Map<String, Value>) -> Value {
-    if let Value::Object(map) = &mut json {
-        map.extend(extra.clone());
+    if let Value::Object(known) = &mut json {
+        for (name, value) in extra {
+            match (known.get_mut(name), value) {
+                (None, _) => {
+                    known.insert(name.clone(), value.clone());
+                }
+                (Some(inner), Value::Object(extra)) => *inner = with_extra(inner.take(), extra),
+                (Some(_), _) => {}
+            }
+        }
     }
     json
 }
@@ -340,6 +376,40 @@ mod tests {
         let text = String::from_utf8(encode(&node)).unwrap();
         assert!(text.contains("1.50") && text.contains("hue"), "{text}");
         assert_eq!(decode(&node.id, text.as_bytes()), Ok(node));
+    }
+
+    #[test]
+    fn a_rewrite_keeps_what_it_does_not_know_in_the_objects_within() {
+        let text = String::from_utf8(encode(&sample())).unwrap();
+        let mut json: Value = serde_json::from_str(&text).unwrap();
+        json["forced"] =
+            json!({"reason": "r", "by": "b", "from": null, "at": "2026-11-29T00:00:00Z", "new": 1});
+        json["claim"]["clock"]["new"] = json!([2]);
+        json["claim"]["process"] = json!({
+            "pid": 7, "start": 1, "group": {"id": 7, "start": 1, "new": 3}, "machine": "m", "boot": "b",
+            "namespace": "n", "until_exit": false, "new": {"deep": 4},
+        });
+        let node = decode_any(json.to_string().as_bytes()).unwrap();
+        let again: Value = serde_json::from_slice(&encode(&node)).unwrap();
+        assert_eq!(again["forced"]["new"], json!(1));
+        assert_eq!(again["claim"]["clock"]["new"], json!([2]));
+        assert_eq!(again["claim"]["process"]["group"]["new"], json!(3));
+        assert_eq!(again["claim"]["process"]["new"], json!({"deep": 4}));
+        assert_eq!(again["claim"]["process"]["until_exit"], json!(false));
+        assert_eq!(decode(&node.id, &encode(&node)), Ok(node));
+    }
+
+    #[test]
+    fn a_leftover_of_another_state_never_covers_what_is_written() {
+        let claimed = sample();
+        let mut ready = claimed.next(WriteId(1), State::Ready);
+        ready.extra.insert("claim".to_owned(), Value::Null);
+        ready.extra.insert("version".to_owned(), json!(9));
+        let ready = decode(&ready.id, &encode(&ready)).unwrap();
+        assert!(ready.extra.contains_key("claim"));
+        let again = ready.next(WriteId(2), claimed.state.clone());
+        let read = decode(&again.id, &encode(&again)).unwrap();
+        assert_eq!((&read.state, read.version), (&claimed.state, 5));
     }
 
     #[test]
