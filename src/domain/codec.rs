@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, TokenHash, WriteId};
+use crate::error::Error;
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
 use crate::time::{MAX_LEASE, parse_rfc3339, rfc3339};
@@ -16,6 +17,9 @@ pub const FORMAT: u64 = 1;
 
 /// The most bytes a record may have.
 pub(crate) const MAX_RECORD_BYTES: usize = 4 << 20;
+
+/// The deepest that a user's value may be nested: reading a record stops at 128, and the value lies within it.
+const MAX_DEPTH: usize = 100;
 
 /// Why bytes are no record of this node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -237,6 +241,40 @@ impl Fields {
     }
 }
 
+/// Refuses a user's value that would make a record that nobody can read again.
+pub(crate) fn admit(value: &Value) -> crate::Result<()> {
+    let mut level = vec![value];
+    for _ in 0..MAX_DEPTH {
+        let mut below = Vec::new();
+        for value in level {
+            match value {
+                Value::Array(values) => below.extend(values),
+                Value::Object(fields) => below.extend(fields.values()),
+                _ => {}
+            }
+        }
+        if below.is_empty() {
+            return Ok(());
+        }
+        level = below;
+    }
+    Err(Error::usage(format!("JSON nested more than {MAX_DEPTH} deep can't be recorded")))
+}
+
+/// The record's bytes, refused if they are more than can be read again.
+pub(crate) fn encode_within_limit(node: &Node) -> crate::Result<Vec<u8>> {
+    let bytes = encode(node);
+    if bytes.len() > MAX_RECORD_BYTES {
+        let message = format!(
+            "the record of {:?} would have {} bytes, and {MAX_RECORD_BYTES} are the most; nothing was changed",
+            node.id.as_str(),
+            bytes.len()
+        );
+        return Err(Error::usage(message).hint("keep what is large in a file, and record where it is"));
+    }
+    Ok(bytes)
+}
+
 /// The record's bytes.
 pub(crate) fn encode(node: &Node) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(&to_json(node, true)).unwrap_or_default(); // maps with text keys: no error is possible
@@ -410,6 +448,30 @@ mod tests {
         let again = ready.next(WriteId(2), claimed.state.clone());
         let read = decode(&again.id, &encode(&again)).unwrap();
         assert_eq!((&read.state, read.version), (&claimed.state, 5));
+    }
+
+    #[test]
+    fn refuses_to_write_what_can_not_be_read_again() {
+        let nested = |depth: usize| {
+            (1..depth)
+                .fold(json!([]), |inner, at| if at % 2 == 0 { json!([inner]) } else { json!({"a": inner}) })
+        };
+        assert!(admit(&nested(MAX_DEPTH)).is_ok() && admit(&json!("text")).is_ok());
+        assert!(admit(&nested(MAX_DEPTH + 1)).is_err());
+        let mut node = sample();
+        let outcome = Outcome {
+            result: nested(MAX_DEPTH),
+            reason: None,
+            by: "x".to_owned(),
+            generation: 2,
+            at_ms: 0,
+            token_hash: None,
+            extra: Map::new(),
+        };
+        node.state = State::Done(outcome);
+        assert_eq!(decode(&node.id, &encode_within_limit(&node).unwrap()), Ok(node.clone()));
+        node.progress = Some(Value::String("x".repeat(MAX_RECORD_BYTES)));
+        assert!(encode_within_limit(&node).is_err());
     }
 
     #[test]
