@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Parser, Subcommand};
 
 use claimdir::time::{parse_duration, parse_lease};
+use claimdir::{Error, Result};
 
 /// Of all who reach for a node exactly one wins, holds it under a lease with a fencing token, and if it dies
 /// another takes over. Plain files, no server.
@@ -38,10 +38,10 @@ pub(crate) struct Global {
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// Don't wait for the disk: for tests and scratch directories
-    #[arg(long, global = true, env = "CLAIM_NO_SYNC", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, global = true, env = "CLAIM_NO_SYNC", value_parser = parse_switch, action = ArgAction::SetTrue)]
     pub(crate) no_sync: bool,
     /// Use a directory that other machines may write too, where a claim may get two winners
-    #[arg(long, global = true, env = "CLAIM_ALLOW_SHARED_FS", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, global = true, env = "CLAIM_ALLOW_SHARED_FS", value_parser = parse_switch, action = ArgAction::SetTrue)]
     pub(crate) allow_shared_fs: bool,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Acquire {
     #[arg(long, conflicts_with_all = ["wait", "export"])]
     pub(crate) dry_run: bool,
     /// Print lines for a shell to `eval`
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     pub(crate) export: bool,
 }
 
@@ -177,4 +177,13 @@ pub(crate) enum StateFilter {
     Failed,
     Cancelled,
     Expired,
+}
+
+/// A switch's variable: an empty one counts as unset, like every other.
+fn parse_switch(text: &str) -> Result<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "" | "0" | "no" | "false" | "off" | "n" | "f" => Ok(false),
+        "1" | "yes" | "true" | "on" | "y" | "t" => Ok(true),
+        _ => Err(Error::usage(format!("not a switch: {text:?}; write 1 or 0"))),
+    }
 }

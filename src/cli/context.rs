@@ -2,13 +2,14 @@
 
 use std::cell::OnceCell;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use claimdir::locate::{self, Located, Owner, Places};
 use claimdir::store::files::Options;
 use claimdir::{Code, Directory, Error, NodeId, Result};
 
 use super::args::Global;
+use super::text::harmless;
 
 /// What all commands share. Nothing is looked up before a command asks.
 pub(crate) struct Context {
@@ -71,7 +72,7 @@ impl Context {
     pub(crate) fn directory_to_write(&self) -> Result<Directory> {
         let located = self.located()?;
         if !located.exists {
-            let _ = self.noted.set(format!("made the claim directory {}", located.path.display()));
+            let _ = self.noted.set(made(&located.path));
         }
         self.directory()
     }
@@ -89,6 +90,10 @@ impl Context {
         let host = directory.host().name();
         locate::owner(self.global.owner.as_deref(), &variable, &host, worktree, &Self::cwd()?)
     }
+}
+
+fn made(path: &Path) -> String {
+    format!("made the claim directory {}", harmless(&path.to_string_lossy()))
 }
 
 /// An argument as an id.

@@ -1,6 +1,8 @@
 //! One answer, for people and for programs, printed in one place.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use claimdir::domain::{Holder, Reason};
@@ -107,8 +109,9 @@ impl Report {
     }
 
     /// Answers no all the same, with this code.
-    pub(crate) fn but(mut self, code: Code) -> Report {
+    pub(crate) fn but(mut self, code: Code, message: String) -> Report {
         self.exit = code.exit();
+        self.fields.insert("message".to_owned(), json!(message));
         self.fields.insert("code".to_owned(), json!(code.name()));
         self
     }
@@ -133,6 +136,7 @@ impl Report {
             say(&self.lines);
         }
         let told = if global.json {
+            let _ = context.located(); // an answer names the directory also where nothing was asked of it
             let dir = context.dir().map(|dir| dir.to_string_lossy());
             tell(&json::line(&self.object(dir.as_deref())))
         } else if self.aside || global.quiet {
@@ -193,11 +197,11 @@ pub(crate) fn holder_json(holder: &Holder) -> Value {
     })
 }
 
-/// A line for standard output, all of it or an error.
+/// Text for standard output, all of it or an error. The library's own handle takes a descriptor that can't be
+/// written for one that nobody reads.
 fn tell(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()
+    let out = io::stdout();
+    File::from(out.as_fd().try_clone_to_owned()?).write_all(bytes)
 }
 
 /// Lines for standard error, if anybody reads that.
@@ -227,6 +231,6 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         });
         let _ = tell(&json::line(&object));
     }
-    say(&[text.trim_end().to_owned()]);
+    say(&text.trim_end().lines().map(|line| harmless(line).into_owned()).collect::<Vec<_>>());
     ExitCode::from(Code::Usage.exit())
 }

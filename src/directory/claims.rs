@@ -53,6 +53,7 @@ impl Directory {
 
     /// Lets the lease end later: its length from now on.
     pub fn renew(&self, id: &NodeId, token: &Token, renewal: &Renewal) -> Result<Answer<Renewed>> {
+        renewal.progress.as_ref().map_or(Ok(()), domain::admit)?;
         let answer =
             self.update(id, |node, facts, write| domain::renew(node, facts, token, renewal, write))?;
         Ok(answer.and_then(|renewed| {
@@ -72,6 +73,7 @@ impl Directory {
     /// Ends the node as done and records its one result. The same again is answered as a replay; with another
     /// result it is refused.
     pub fn complete(&self, id: &NodeId, token: &Token, result: &Value) -> Result<Answer<Completed>> {
+        domain::admit(result)?;
         let answer =
             self.update(id, |node, facts, write| domain::complete(node, facts, token, result, write))?;
         if matches!(answer, Ok(Completed { replay: true, .. })) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Directory;
-use crate::domain::{Answer, Facts, Malformed, Node, State, Step, WriteId, decode, encode};
+use crate::domain::{Answer, Facts, Malformed, Node, State, Step, WriteId, decode, encode_within_limit};
 use crate::error::{Code, Error, Result};
 use crate::host::{Life, Now};
 use crate::id::NodeId;
@@ -34,6 +34,7 @@ impl Directory {
             let write = WriteId::of(self.host.random()?);
             let step = self.with_facts(&node, |facts| decide(&node, facts, write));
             let Some(next) = step.write else { return Ok(step.answer) };
+            let bytes = encode_within_limit(&next)?;
             let expected = match found {
                 Some(bytes) => bytes,
                 None if self.store.make(&key)? => {
@@ -45,7 +46,7 @@ impl Directory {
                     continue;
                 }
             };
-            match self.store.replace(&key, &expected, &encode(&next))? {
+            match self.store.replace(&key, &expected, &bytes)? {
                 Replaced::Done => return Ok(step.answer),
                 Replaced::Changed(now) => {
                     made = false;

@@ -154,6 +154,7 @@ fn take(
             by: request.owner.clone(),
             from: from.cloned(),
             at_ms: facts.now.wall_ms,
+            extra: Default::default(),
         });
     }
     Step::write(next.clone(), Acquired { node: next, reclaimed_from: from.cloned(), forced: overridden })

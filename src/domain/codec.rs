@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, TokenHash, WriteId};
+use crate::error::Error;
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
 use crate::time::{MAX_LEASE, parse_rfc3339, rfc3339};
@@ -16,6 +17,9 @@ pub const FORMAT: u64 = 1;
 
 /// The most bytes a record may have.
 pub(crate) const MAX_RECORD_BYTES: usize = 4 << 20;
+
+/// The deepest that a user's value may be nested: reading a record stops at 128, and the value lies within it.
+const MAX_DEPTH: usize = 100;
 
 /// Why bytes are no record of this node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,8 +95,14 @@ fn state(fields: &mut Fields) -> Result<State, Malformed> {
 
 fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
     let longest = i64::try_from(MAX_LEASE.as_millis()).unwrap_or(i64::MAX);
-    let clock = fields.object("clock", |mut clock| Ok((clock.take("ends_mono_ms")?, place(&mut clock)?)))?;
+    let mut unknown = Map::new();
+    let clock = fields.object("clock", |mut clock| {
+        let clock_end = (clock.take("ends_mono_ms")?, place(&mut clock)?);
+        keep("clock", clock.0, &mut unknown);
+        Ok(clock_end)
+    })?;
     let (mono_ms, place) = clock.unwrap_or_default();
+    let bound = fields.object("process", |process| bound(process, &mut unknown))?;
     Ok(Claim {
         owner: fields.take("owner")?,
         token_hash: fields.with("token_hash", |hex: String| TokenHash::from_hex(&hex))?,
@@ -101,8 +111,11 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
         lease_ms: fields.with("lease_ms", |ms: i64| (ms > 0).then_some(ms.min(longest)))?,
         host: fields.take("host")?,
         pid: fields.take("pid")?,
-        bound: fields.object("process", bound)?,
-        extra: fields.0,
+        bound,
+        extra: {
+            unknown.extend(fields.0);
+            unknown
+        },
     })
 }
 
@@ -114,10 +127,14 @@ fn place(fields: &mut Fields) -> Result<Place, Malformed> {
     })
 }
 
-fn bound(mut fields: Fields) -> Result<Bound, Malformed> {
-    let group = fields
-        .object("group", |mut group| Ok(Group { id: group.take("id")?, start: group.take("start")? }))?;
-    Ok(Bound {
+fn bound(mut fields: Fields, unknown: &mut Map<String, Value>) -> Result<Bound, Malformed> {
+    let mut of_process = Map::new();
+    let group = fields.object("group", |mut group| {
+        let named = Group { id: group.take("id")?, start: group.take("start")? };
+        keep("group", group.0, &mut of_process);
+        Ok(named)
+    })?;
+    let bound = Bound {
         until_exit: fields.take("until_exit")?,
         process: Process {
             pid: fields.take("pid")?,
@@ -127,7 +144,17 @@ fn bound(mut fields: Fields) -> Result<Bound, Malformed> {
             boot: fields.take("boot")?,
             namespace: fields.take("namespace")?,
         },
-    })
+    };
+    of_process.extend(fields.0);
+    keep("process", of_process, unknown);
+    Ok(bound)
+}
+
+/// Notes what is unknown in the object `name` where the object around it keeps its own unknown fields.
+fn keep(name: &str, unknown: Map<String, Value>, around: &mut Map<String, Value>) {
+    if !unknown.is_empty() {
+        around.insert(name.to_owned(), Value::Object(unknown));
+    }
 }
 
 fn block(mut fields: Fields) -> Result<Block, Malformed> {
@@ -145,6 +172,7 @@ fn forced(mut fields: Fields) -> Result<Forced, Malformed> {
         by: fields.take("by")?,
         from: fields.take("from")?,
         at_ms: fields.time("at")?,
+        extra: fields.0,
     })
 }
 
@@ -213,6 +241,40 @@ impl Fields {
     }
 }
 
+/// Refuses a user's value that would make a record that nobody can read again.
+pub(crate) fn admit(value: &Value) -> crate::Result<()> {
+    let mut level = vec![value];
+    for _ in 0..MAX_DEPTH {
+        let mut below = Vec::new();
+        for value in level {
+            match value {
+                Value::Array(values) => below.extend(values),
+                Value::Object(fields) => below.extend(fields.values()),
+                _ => {}
+            }
+        }
+        if below.is_empty() {
+            return Ok(());
+        }
+        level = below;
+    }
+    Err(Error::usage(format!("JSON nested more than {MAX_DEPTH} deep can't be recorded")))
+}
+
+/// The record's bytes, refused if they are more than can be read again.
+pub(crate) fn encode_within_limit(node: &Node) -> crate::Result<Vec<u8>> {
+    let bytes = encode(node);
+    if bytes.len() > MAX_RECORD_BYTES {
+        let message = format!(
+            "the record of {:?} would have {} bytes, and {MAX_RECORD_BYTES} are the most; nothing was changed",
+            node.id.as_str(),
+            bytes.len()
+        );
+        return Err(Error::usage(message).hint("keep what is large in a file, and record where it is"));
+    }
+    Ok(bytes)
+}
+
 /// The record's bytes.
 pub(crate) fn encode(node: &Node) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(&to_json(node, true)).unwrap_or_default(); // maps with text keys: no error is possible
@@ -260,10 +322,13 @@ fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
         put("progress", progress.clone());
     }
     if let Some(forced) = &node.forced {
-        let Forced { reason, by, from, at_ms } = forced;
-        put("forced", json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)}));
+        let Forced { reason, by, from, at_ms, extra } = forced;
+        let json = json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)});
+        put("forced", with_extra(json, extra));
     }
-    map.extend(node.extra.clone());
+    for (name, value) in &node.extra {
+        map.entry(name.as_str()).or_insert_with(|| value.clone());
+    }
     map
 }
 
@@ -316,9 +381,18 @@ fn outcome_json(state: &str, outcome: &Outcome, secrets: bool) -> Value {
     with_extra(json, &outcome.extra)
 }
 
+/// Adds the fields that are unknown, also those of the objects within. What is known wins.
 fn with_extra(mut json: Value, extra: &Map<String, Value>) -> Value {
-    if let Value::Object(map) = &mut json {
-        map.extend(extra.clone());
+    if let Value::Object(known) = &mut json {
+        for (name, value) in extra {
+            match (known.get_mut(name), value) {
+                (None, _) => {
+                    known.insert(name.clone(), value.clone());
+                }
+                (Some(inner), Value::Object(extra)) => *inner = with_extra(inner.take(), extra),
+                (Some(_), _) => {}
+            }
+        }
     }
     json
 }
@@ -340,6 +414,64 @@ mod tests {
         let text = String::from_utf8(encode(&node)).unwrap();
         assert!(text.contains("1.50") && text.contains("hue"), "{text}");
         assert_eq!(decode(&node.id, text.as_bytes()), Ok(node));
+    }
+
+    #[test]
+    fn a_rewrite_keeps_what_it_does_not_know_in_the_objects_within() {
+        let text = String::from_utf8(encode(&sample())).unwrap();
+        let mut json: Value = serde_json::from_str(&text).unwrap();
+        json["forced"] =
+            json!({"reason": "r", "by": "b", "from": null, "at": "2026-11-29T00:00:00Z", "new": 1});
+        json["claim"]["clock"]["new"] = json!([2]);
+        json["claim"]["process"] = json!({
+            "pid": 7, "start": 1, "group": {"id": 7, "start": 1, "new": 3}, "machine": "m", "boot": "b",
+            "namespace": "n", "until_exit": false, "new": {"deep": 4},
+        });
+        let node = decode_any(json.to_string().as_bytes()).unwrap();
+        let again: Value = serde_json::from_slice(&encode(&node)).unwrap();
+        assert_eq!(again["forced"]["new"], json!(1));
+        assert_eq!(again["claim"]["clock"]["new"], json!([2]));
+        assert_eq!(again["claim"]["process"]["group"]["new"], json!(3));
+        assert_eq!(again["claim"]["process"]["new"], json!({"deep": 4}));
+        assert_eq!(again["claim"]["process"]["until_exit"], json!(false));
+        assert_eq!(decode(&node.id, &encode(&node)), Ok(node));
+    }
+
+    #[test]
+    fn a_leftover_of_another_state_never_covers_what_is_written() {
+        let claimed = sample();
+        let mut ready = claimed.next(WriteId(1), State::Ready);
+        ready.extra.insert("claim".to_owned(), Value::Null);
+        ready.extra.insert("version".to_owned(), json!(9));
+        let ready = decode(&ready.id, &encode(&ready)).unwrap();
+        assert!(ready.extra.contains_key("claim"));
+        let again = ready.next(WriteId(2), claimed.state.clone());
+        let read = decode(&again.id, &encode(&again)).unwrap();
+        assert_eq!((&read.state, read.version), (&claimed.state, 5));
+    }
+
+    #[test]
+    fn refuses_to_write_what_can_not_be_read_again() {
+        let nested = |depth: usize| {
+            (1..depth)
+                .fold(json!([]), |inner, at| if at % 2 == 0 { json!([inner]) } else { json!({"a": inner}) })
+        };
+        assert!(admit(&nested(MAX_DEPTH)).is_ok() && admit(&json!("text")).is_ok());
+        assert!(admit(&nested(MAX_DEPTH + 1)).is_err());
+        let mut node = sample();
+        let outcome = Outcome {
+            result: nested(MAX_DEPTH),
+            reason: None,
+            by: "x".to_owned(),
+            generation: 2,
+            at_ms: 0,
+            token_hash: None,
+            extra: Map::new(),
+        };
+        node.state = State::Done(outcome);
+        assert_eq!(decode(&node.id, &encode_within_limit(&node).unwrap()), Ok(node.clone()));
+        node.progress = Some(Value::String("x".repeat(MAX_RECORD_BYTES)));
+        assert!(encode_within_limit(&node).is_err());
     }
 
     #[test]

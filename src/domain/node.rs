@@ -113,7 +113,7 @@ pub struct Claim {
     pub pid: u32,
     /// The process that the claim is bound to.
     pub bound: Option<Bound>,
-    /// Fields that this program doesn't know.
+    /// Fields that this program doesn't know; under `clock` and `process`, theirs.
     pub extra: Map<String, Value>,
 }
 
@@ -161,6 +161,8 @@ pub struct Forced {
     pub from: Option<String>,
     /// When: milliseconds since 1970.
     pub at_ms: i64,
+    /// Fields that this program doesn't know.
+    pub extra: Map<String, Value>,
 }
 
 /// How a node ended.

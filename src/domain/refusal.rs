@@ -173,7 +173,7 @@ impl Refusal {
 
     /// The legal next step. It never names a command that destroys something.
     pub fn next_step(&self) -> String {
-        let id = &self.id;
+        let id = shell_word(self.id.as_str());
         match &self.reason {
             Reason::Held(_) | Reason::TimedOut(_) => {
                 format!("take another node, or wait with --wait; `claim why {id}` says more")
@@ -188,6 +188,16 @@ impl Refusal {
             Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),
         }
     }
+}
+
+/// `text` as one word of a shell: an id must not become a command when somebody runs what a hint says.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
+    if text.chars().all(plain) && !text.starts_with('-') {
+        return text.to_owned();
+    }
+    let option = if text.starts_with('-') { "-- " } else { "" };
+    format!("{option}'{}'", text.replace('\'', r"'\''"))
 }
 
 impl Stale {

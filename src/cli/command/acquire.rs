@@ -2,7 +2,7 @@
 
 use claimdir::domain::{Acquired, Bound, Node};
 use claimdir::time::{rfc3339, rfc3339_seconds};
-use claimdir::{Acquire, Answer, Directory, Force, Lease, NodeId, Result, Token};
+use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, NodeId, Result, Token};
 use serde_json::json;
 
 use crate::cli::args::{self, Taking};
@@ -12,6 +12,9 @@ use crate::cli::text::{harmless, shell_word};
 
 pub(crate) fn run(args: args::Acquire, context: &Context) -> Result<Report> {
     let id = id(&args.id)?;
+    if args.export {
+        exportable(context)?;
+    }
     let directory = if args.dry_run { context.directory()? } else { context.directory_to_write()? };
     let mut request = request(&args.taking, context, &directory)?;
     if let Some(pid) = args.while_pid.or(args.until_exit) {
@@ -30,6 +33,21 @@ pub(crate) fn run(args: args::Acquire, context: &Context) -> Result<Report> {
         Err(refusal) => Report::refused(&refusal),
     };
     Ok(report)
+}
+
+/// Can `--export` print what it promises? Asked here since an option before the command's name is no conflict
+/// to the parser.
+fn exportable(context: &Context) -> Result<()> {
+    let global = &context.global;
+    for (other, given) in [("--json", global.json), ("--quiet", global.quiet)] {
+        if given {
+            return Err(Error::usage(format!("--export prints lines for a shell, and {other} prints none")));
+        }
+    }
+    match context.located()?.path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Error::usage("--export can't name the claim directory: its path is not valid UTF-8")),
+    }
 }
 
 /// The request that `acquire` and `run` share.

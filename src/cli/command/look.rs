@@ -14,6 +14,7 @@ use crate::cli::text::harmless;
 struct Now {
     state: StateFilter,
     takeable: bool,
+    /// In words, with names as recorded: who prints them makes them harmless.
     says: String,
     remaining_ms: Option<i64>,
 }
@@ -25,23 +26,23 @@ fn now(directory: &Directory, node: &Node) -> Now {
             Standing::Held { claim, remaining_ms } => {
                 let until =
                     remaining_ms.map_or("with its process".to_owned(), |ms| format!("in {}", human(ms)));
-                let says = format!("claimed by {}, ends {until}", harmless(&claim.owner));
+                let says = format!("claimed by {}, ends {until}", claim.owner);
                 (StateFilter::Claimed, says, *remaining_ms)
             }
             Standing::Adrift { claim } => {
-                let says = format!("claimed by {}, and its end can't be believed", harmless(&claim.owner));
+                let says = format!("claimed by {}, and its end can't be believed", claim.owner);
                 (StateFilter::Claimed, says, Some(claim.lease_ms))
             }
             Standing::Lapsed { claim, .. } => {
-                let says = format!("ready: the claim of {} is over", harmless(&claim.owner));
+                let says = format!("ready: the claim of {} is over", claim.owner);
                 (StateFilter::Ready, says, None)
             }
             Standing::Blocked(block) => {
-                let says = format!("blocked by {}: {}", harmless(&block.by), harmless(&block.reason));
+                let says = format!("blocked by {}: {}", block.by, block.reason);
                 (StateFilter::Blocked, says, None)
             }
             Standing::Ended(ending, outcome) => {
-                let says = format!("{} by {}", ending.name(), harmless(&outcome.by));
+                let says = format!("{} by {}", ending.name(), outcome.by);
                 (ended(*ending), says, None)
             }
         };
@@ -76,7 +77,7 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
     };
     let now = now(&directory, &node);
     let mut lines = vec![
-        format!("{} {}", harmless(id.as_str()), now.says),
+        format!("{} {}", harmless(id.as_str()), harmless(&now.says)),
         format!("  generation={} attempt={} version={}", node.generation, node.attempt, node.version),
     ];
     if let Some(progress) = &node.progress {
@@ -96,11 +97,11 @@ pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
     let directory = context.directory()?;
     let answer = directory.would_acquire(&id, &Acquire::by(""))?;
     let says = match (directory.node(&id)?, &answer) {
-        (_, Err(refusal)) => format!("can't be taken: {}", harmless(&refusal.message())),
+        (_, Err(refusal)) => format!("can't be taken: {}", refusal.message()),
         (Some(node), Ok(_)) => format!("can be taken: {}", now(&directory, &node).says),
         (None, Ok(_)) => "can be taken: nobody has owned it".to_owned(),
     };
-    let line = format!("{} {says}", harmless(id.as_str()));
+    let line = format!("{} {}", harmless(id.as_str()), harmless(&says));
     let mut fields = json!({"id": id.as_str(), "takeable": answer.is_ok(), "why": says});
     let Err(refusal) = &answer else { return Ok(Report::yes(line, fields)) };
     fields["reason"] = json!(refusal.code().name());
@@ -118,7 +119,11 @@ pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
         let mine = owner.is_none_or(|owner| node.claim().is_some_and(|claim| claim.owner == owner));
         if args.state.is_none_or(|state| state == now.state) && mine {
             let generation = node.generation;
-            lines.push(format!("{} generation={generation} {}", harmless(node.id.as_str()), now.says));
+            lines.push(format!(
+                "{} generation={generation} {}",
+                harmless(node.id.as_str()),
+                harmless(&now.says)
+            ));
             nodes.push(node_json(node, &now));
         }
     }
@@ -136,5 +141,10 @@ pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
     for bad in &seen.unreadable {
         report = report.note(harmless(&bad.error.to_string()).into_owned());
     }
-    Ok(if seen.unreadable.is_empty() { report } else { report.but(Code::RecordUnreadable) })
+    Ok(if seen.unreadable.is_empty() {
+        report
+    } else {
+        let message = format!("{} records can't be read", seen.unreadable.len());
+        report.but(Code::RecordUnreadable, message)
+    })
 }
