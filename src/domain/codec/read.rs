@@ -1,0 +1,150 @@
+//! From a record's fields to a node.
+
+use serde_json::{Map, Value};
+
+use super::fields::Fields;
+use super::{FORMAT, Malformed};
+use crate::domain::node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, TokenHash, WriteId};
+use crate::host::{Group, Place, Process};
+use crate::id::NodeId;
+use crate::time::MAX_LEASE;
+
+/// The node that a record's fields say.
+pub(super) fn node(mut fields: Fields) -> Result<Node, Malformed> {
+    let format: u64 = fields.take("format")?;
+    if format > FORMAT {
+        return Err(Malformed::TooNew(format));
+    }
+    let id: String = fields.take("id")?;
+    let id = NodeId::new(id).map_err(|e| Malformed::Broken(e.to_string()))?;
+    Ok(Node {
+        id,
+        version: fields.count("version")?,
+        write: fields.with("write", |hex: String| u128::from_str_radix(&hex, 16).ok().map(WriteId))?,
+        generation: fields.count("generation")?,
+        attempt: fields.count("attempt")?,
+        state: state(&mut fields)?,
+        progress: fields.0.shift_remove("progress"),
+        forced: fields.object("forced", forced)?,
+        extra: fields.0,
+    })
+}
+
+fn state(fields: &mut Fields) -> Result<State, Malformed> {
+    let name: String = fields.take("state")?;
+    let missing = |what: &str| Malformed::Broken(format!("it is {name} and has no {what:?}"));
+    match name.as_str() {
+        "ready" => Ok(State::Ready),
+        "claimed" => fields.object("claim", claim)?.map(State::Claimed).ok_or_else(|| missing("claim")),
+        "blocked" => fields.object("block", block)?.map(State::Blocked).ok_or_else(|| missing("block")),
+        "done" | "failed" | "cancelled" | "expired" => {
+            let outcome = fields.object("outcome", outcome)?.ok_or_else(|| missing("outcome"))?;
+            Ok(match name.as_str() {
+                "done" => State::Done(outcome),
+                "failed" => State::Failed(outcome),
+                "cancelled" => State::Cancelled(outcome),
+                _ => State::Expired(outcome),
+            })
+        }
+        _ => Err(Malformed::Broken(format!("its state {name:?} is unknown"))),
+    }
+}
+
+fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
+    let longest = i64::try_from(MAX_LEASE.as_millis()).unwrap_or(i64::MAX);
+    let mut unknown = Map::new();
+    let clock = fields.object("clock", |mut clock| {
+        let clock_end = (clock.take("ends_mono_ms")?, place(&mut clock)?);
+        keep("clock", clock.0, &mut unknown);
+        Ok(clock_end)
+    })?;
+    let (mono_ms, place) = clock.unwrap_or_default();
+    let bound = fields.object("process", |process| bound(process, &mut unknown))?;
+    Ok(Claim {
+        owner: fields.take("owner")?,
+        token_hash: fields.with("token_hash", |hex: String| TokenHash::from_hex(&hex))?,
+        acquired_ms: fields.time("acquired_at")?,
+        ends: LeaseEnd { wall_ms: fields.time("expires_at")?, mono_ms, place },
+        lease_ms: fields.with("lease_ms", |ms: i64| (ms > 0).then_some(ms.min(longest)))?,
+        host: fields.take("host")?,
+        pid: fields.take("pid")?,
+        bound,
+        extra: {
+            unknown.extend(fields.0);
+            unknown
+        },
+    })
+}
+
+fn place(fields: &mut Fields) -> Result<Place, Malformed> {
+    Ok(Place {
+        machine: fields.take("machine")?,
+        boot: fields.take("boot")?,
+        time_namespace: fields.take("time_namespace")?,
+    })
+}
+
+fn bound(mut fields: Fields, unknown: &mut Map<String, Value>) -> Result<Bound, Malformed> {
+    let mut of_process = Map::new();
+    let group = fields.object("group", |mut group| {
+        let named = Group { id: group.take("id")?, start: group.take("start")? };
+        keep("group", group.0, &mut of_process);
+        Ok(named)
+    })?;
+    let bound = Bound {
+        until_exit: fields.take("until_exit")?,
+        process: Process {
+            pid: fields.take("pid")?,
+            start: fields.take("start")?,
+            group,
+            machine: fields.take("machine")?,
+            boot: fields.take("boot")?,
+            namespace: fields.take("namespace")?,
+        },
+    };
+    of_process.extend(fields.0);
+    keep("process", of_process, unknown);
+    Ok(bound)
+}
+
+/// Notes what is unknown in the object `name` where the object around it keeps its own unknown fields.
+fn keep(name: &str, unknown: Map<String, Value>, around: &mut Map<String, Value>) {
+    if !unknown.is_empty() {
+        around.insert(name.to_owned(), Value::Object(unknown));
+    }
+}
+
+fn block(mut fields: Fields) -> Result<Block, Malformed> {
+    Ok(Block {
+        reason: fields.take("reason")?,
+        by: fields.take("by")?,
+        at_ms: fields.time("at")?,
+        extra: fields.0,
+    })
+}
+
+fn forced(mut fields: Fields) -> Result<Forced, Malformed> {
+    Ok(Forced {
+        reason: fields.take("reason")?,
+        by: fields.take("by")?,
+        from: fields.take("from")?,
+        at_ms: fields.time("at")?,
+        extra: fields.0,
+    })
+}
+
+fn outcome(mut fields: Fields) -> Result<Outcome, Malformed> {
+    fields.0.shift_remove("state"); // said again for people; the record's own state decides
+    Ok(Outcome {
+        result: fields.take("result")?,
+        reason: fields.take("reason")?,
+        by: fields.take("by")?,
+        generation: fields.count("generation")?,
+        at_ms: fields.time("at")?,
+        token_hash: fields.with("token_hash", |hex: Option<String>| match hex {
+            None => Some(None),
+            Some(hex) => TokenHash::from_hex(&hex).map(Some),
+        })?,
+        extra: fields.0,
+    })
+}

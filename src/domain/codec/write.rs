@@ -1,0 +1,130 @@
+//! From a node to a record's fields.
+
+use serde_json::{Map, Value, json};
+
+use super::FORMAT;
+use crate::domain::node::{Bound, Claim, Forced, LeaseEnd, Node, Outcome, State};
+use crate::host::Group;
+use crate::time::rfc3339;
+
+/// JSON that `cat` shows well.
+pub(super) fn to_bytes(map: &Map<String, Value>) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(map).unwrap_or_default(); // maps with text keys: no error is possible
+    bytes.push(b'\n');
+    bytes
+}
+
+/// The record for people and scripts: its fields by their names, without the secrets' hashes.
+pub fn for_show(node: &Node) -> Map<String, Value> {
+    to_json(node, false)
+}
+
+pub(super) fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
+    let mut map = Map::new();
+    let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
+    put("format", json!(FORMAT));
+    put("id", json!(node.id.as_str()));
+    put("version", json!(node.version));
+    put("write", json!(node.write.to_string()));
+    put("state", json!(node.state.name()));
+    put("generation", json!(node.generation));
+    put("attempt", json!(node.attempt));
+    match &node.state {
+        State::Ready => {}
+        State::Claimed(claim) => {
+            put("claim", claim_json(claim, secrets));
+        }
+        State::Blocked(block) => {
+            put(
+                "block",
+                with_extra(
+                    json!({"reason": block.reason, "by": block.by, "at": rfc3339(block.at_ms)}),
+                    &block.extra,
+                ),
+            );
+        }
+        State::Done(outcome)
+        | State::Failed(outcome)
+        | State::Cancelled(outcome)
+        | State::Expired(outcome) => {
+            put("outcome", outcome_json(node.state.name(), outcome, secrets));
+        }
+    }
+    if let Some(progress) = &node.progress {
+        put("progress", progress.clone());
+    }
+    if let Some(forced) = &node.forced {
+        let Forced { reason, by, from, at_ms, extra } = forced;
+        let json = json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)});
+        put("forced", with_extra(json, extra));
+    }
+    for (name, value) in &node.extra {
+        map.entry(name.as_str()).or_insert_with(|| value.clone());
+    }
+    map
+}
+
+fn claim_json(claim: &Claim, secrets: bool) -> Value {
+    let LeaseEnd { wall_ms, mono_ms, place } = &claim.ends;
+    let mut json = json!({
+        "owner": claim.owner,
+        "acquired_at": rfc3339(claim.acquired_ms),
+        "expires_at": rfc3339(*wall_ms),
+        "lease_ms": claim.lease_ms,
+        "host": claim.host,
+        "pid": claim.pid,
+        "clock": {
+            "ends_mono_ms": mono_ms,
+            "machine": place.machine,
+            "boot": place.boot,
+            "time_namespace": place.time_namespace,
+        },
+    });
+    if secrets {
+        json["token_hash"] = json!(claim.token_hash.hex());
+    }
+    if let Some(Bound { process, until_exit }) = &claim.bound {
+        let group = process.group.map(|Group { id, start }| json!({"id": id, "start": start}));
+        json["process"] = json!({
+            "pid": process.pid,
+            "start": process.start,
+            "group": group,
+            "machine": process.machine,
+            "boot": process.boot,
+            "namespace": process.namespace,
+            "until_exit": until_exit,
+        });
+    }
+    with_extra(json, &claim.extra)
+}
+
+fn outcome_json(state: &str, outcome: &Outcome, secrets: bool) -> Value {
+    let mut json = json!({
+        "state": state,
+        "result": outcome.result,
+        "reason": outcome.reason,
+        "by": outcome.by,
+        "generation": outcome.generation,
+        "at": rfc3339(outcome.at_ms),
+    });
+    if secrets {
+        json["token_hash"] = json!(outcome.token_hash.map(|hash| hash.hex()));
+    }
+    with_extra(json, &outcome.extra)
+}
+
+/// Adds the fields that are unknown, also those of the objects within. What is known wins.
+fn with_extra(mut json: Value, extra: &Map<String, Value>) -> Value {
+    if let Value::Object(known) = &mut json {
+        for (name, value) in extra {
+            match (known.get_mut(name), value) {
+                (None, _) => {
+                    known.insert(name.clone(), value.clone());
+                }
+                (Some(inner), Value::Object(extra)) => *inner = with_extra(inner.take(), extra),
+                (Some(_), _) => {}
+            }
+        }
+    }
+    json
+}
