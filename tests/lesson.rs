@@ -71,7 +71,7 @@ fn a_running_node_is_not_run_again_by_its_own_owner() {
 fn an_expired_lease_is_taken_by_exactly_one_new_owner() {
     let world = World::new();
     for round in 0..5 {
-        let first = world.take(&format!("parser{round} --owner alice --lease 50ms"));
+        let first = world.take(&format!("parser{round} --owner alice --lease 400ms"));
         until("the lease is over", || {
             world.say(&format!("check parser{round} --token {}", first.token)).exit == 3
         });

@@ -108,6 +108,17 @@ impl World {
         fs::write(self.record(id), serde_json::to_vec(&json).unwrap()).unwrap();
     }
 
+    /// Takes `id` as the owner `old`, for a lease that is over when this returns; its token. Written from
+    /// outside: a short lease may be over before its own command is, on a slow machine.
+    pub fn expired(&self, id: &str) -> String {
+        let token = self.take(&format!("{id} --owner old --lease 1h")).token;
+        self.edit(id, |json| {
+            json["claim"]["clock"]["ends_mono_ms"] = 1.into();
+            json["claim"]["expires_at"] = "2020-01-01T00:00:00Z".into();
+        });
+        token
+    }
+
     /// The binary with nothing in its environment but what every run needs.
     pub fn claim(&self) -> Command {
         self.clean(env!("CARGO_BIN_EXE_claim"))
