@@ -1,8 +1,9 @@
 //! Faults for tests; never in a build that ships.
 //!
 //! `CLAIM_TEST_PAUSES` puts a random pause of up to 200 µs before each call, so that a race that is possible
-//! happens. `CLAIM_TEST_BARRIER` names a folder with two FIFOs: before its first call a process says so in `ready`
-//! and waits until somebody opens `barrier`, so that starting up does not spread the racers out.
+//! happens. `CLAIM_TEST_BARRIER` names a folder with two FIFOs: before its first call a process says so in
+//! `ready` and waits until somebody opens `barrier`, so that starting up does not spread the racers out; then,
+//! for those whose way is shorter, up to `CLAIM_TEST_LATE` microseconds more.
 //! `CLAIM_TEST_KILL=made` kills the process between making a cell and writing to it.
 //! `CLAIM_TEST_MUTANT` puts a broken protocol in the swap's place.
 
@@ -23,9 +24,7 @@ static START: Once = Once::new();
 pub(super) fn step() {
     START.call_once(line_up);
     if var_os("CLAIM_TEST_PAUSES").is_some() {
-        let mut random = [0u8; 2];
-        let _ = getrandom(&mut random, GetRandomFlags::empty());
-        std::thread::sleep(Duration::from_micros(u64::from(u16::from_le_bytes(random)) % 200));
+        pause(200);
     }
 }
 
@@ -34,6 +33,16 @@ fn line_up() {
         let _ = fs::write(folder.join("ready"), "\n");
         let _ = File::open(folder.join("barrier"));
     }
+    if let Some(most) = var("CLAIM_TEST_LATE").ok().and_then(|most| most.parse().ok()) {
+        pause(most);
+    }
+}
+
+/// A random pause of less than `most` microseconds.
+fn pause(most: u64) {
+    let mut random = [0; 8];
+    let _ = getrandom(&mut random, GetRandomFlags::empty());
+    std::thread::sleep(Duration::from_micros(u64::from_le_bytes(random) % most.max(1)));
 }
 
 /// The point at which a cell has been made and nothing is in it.

@@ -70,11 +70,10 @@ impl<F: Files> FileStore<F> {
 
     /// Read, check, rename: what is renamed over need not be what was checked.
     fn rename_over(&self, path: &str, expected: &[u8], new: &[u8]) -> Result<Replaced> {
-        let staged = self.stage(new)?.staged();
         if let Some(changed) = self.changed(path, expected)? {
-            self.withdraw(&staged);
             return Ok(changed);
         }
+        let staged = self.stage(new)?.staged();
         self.files.rename(&staged, path).map_err(|e| self.error("publish", path, e))?;
         Ok(Replaced::Done)
     }
