@@ -86,16 +86,13 @@ at() {
     ) &
 }
 
-# seed ID LEASE: takes a node for a holder; sets `token`, `version` and `ends` (wall clock, microseconds).
+# seed ID LEASE: takes a node for a holder; sets `token`, `version`, `generation` and `expires`. On a machine so
+# busy that the lease is over before it is told, once more.
 seed() {
     local answer
-    answer=$("$claim" acquire "$1" --owner holder --lease "$2" --json)
-    [[ $answer =~ '"token":"'([0-9a-f]+) ]] && token=${BASH_REMATCH[1]}
-    [[ $answer =~ '"version":'([0-9]+) ]] && version=${BASH_REMATCH[1]}
-    if [[ ${3-} ]]; then
-        [[ $answer =~ '"expires_at":"'([^\"]+) ]]
-        ends=$(date -d "${BASH_REMATCH[1]}" +%s%6N)
-    fi
+    until answer=$("$claim" acquire "$1" --owner holder --lease "$2" --json); do :; done
+    [[ $answer =~ \"generation\":([0-9]+),\"version\":([0-9]+),.*\"token\":\"([0-9a-f]+)\",\"expires_at\":\"([^\"]+) ]]
+    generation=${BASH_REMATCH[1]} version=${BASH_REMATCH[2]} token=${BASH_REMATCH[3]} expires=${BASH_REMATCH[4]}
 }
 
 # violation TEXT: one more round that must not be.
@@ -174,18 +171,21 @@ prepare_expired() {
 
 round_expired() {
     local id=n$round
+    generation=$(generation_of "$id")
     for ((i = 0; i < processes; i++)); do racer acquire "$id" --owner "p$i"; done
     race
     count 0 "$processes" 1
     tally "$won"
-    ((won == 1)) && expect "$id" 2 "$(token_of "$winner")"
+    ((won == 1)) && expect "$id" $((generation + 1)) "$(token_of "$winner")"
 }
 
 # The holder acts from 4 ms before its lease's end to 1 ms after it, and everybody else waits for that end.
 straddle() {
     local id=$1 holder=$2 i
     shift 2
-    seed "$id" 100ms ends
+    seed "$id" 100ms
+    local ends
+    ends=$(date -d "$expires" +%s%6N)
     for ((i = 1; i < processes; i++)); do racer acquire "$id" --owner "p$i" --wait=200ms; done
     at $((ends - 4000 + RANDOM % 5000)) "$holder" "$id" --token "$token" "$@"
     local pid=$!
@@ -203,9 +203,9 @@ round_renewal() {
     straddle "$id" renew --lease 30s
     tally $((won + (acted == 0)))
     if ((won == 1)); then
-        expect "$id" 2 "$(token_of "$winner")"
+        expect "$id" $((generation + 1)) "$(token_of "$winner")"
     else
-        expect "$id" 1 "$token"
+        expect "$id" "$generation" "$token"
     fi
 }
 
@@ -214,7 +214,7 @@ round_release() {
     local id=n$round
     straddle "$id" release
     tally "$won"
-    ((won == 1)) && expect "$id" 2 "$(token_of "$winner")"
+    ((won == 1)) && expect "$id" $((generation + 1)) "$(token_of "$winner")"
 }
 
 # Renewals against takeovers by force from the version that was seen. Each makes the other impossible; any number
@@ -235,9 +235,9 @@ round_forced() {
     ((renewed > 0)) && held=$((held + 1))
     tally $((won + (renewed > 0)))
     if ((won == 1)); then
-        expect "$id" 2 "$(token_of "$winner")"
+        expect "$id" $((generation + 1)) "$(token_of "$winner")"
     else
-        expect "$id" 1 "$token"
+        expect "$id" "$generation" "$token"
     fi
 }
 
