@@ -32,10 +32,8 @@ fn signals_reach_the_command() {
 fn a_signal_that_ends_the_command_shows_in_the_exit_code() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1] {
         let world = World::new();
-        // The whole group gets it, the `sleep` as well.
-        let running =
-            Running::start(&mut world.run("n --json", "sh -c 'echo $PPID >pid; sleep 1000'; sleep 1000"));
-        world.pid("pid");
+        let running = Running::start(&mut world.run("n --json", "echo $$ >pid; exec sleep 1000"));
+        world.pid_of("pid", "sleep");
         running.signal(signal);
         let output = running.end();
         assert_eq!(code(&output), Some(128 + signal.as_raw()), "{}", stderr(&output));
@@ -48,21 +46,13 @@ fn a_signal_that_ends_the_command_shows_in_the_exit_code() {
 fn a_stop_and_a_continuation_reach_the_command() {
     let world = World::new();
     let mut command = world.program("setsid");
-    command.args([
-        "claim",
-        "run",
-        "n",
-        "--",
-        "sh",
-        "-c",
-        "echo $$ >pid; while ! [ -e end ]; do sleep .01; done",
-    ]);
+    command.args(["claim", "run", "n", "--", "sh", "-c", "mkfifo end; echo $$ >pid; read line <end"]);
     let running = Running::start(&mut command);
     let pid = world.pid("pid");
     running.signal(Signal::TSTP);
     until("a stopped command", || state(pid) == Some('T'));
     running.signal(Signal::CONT);
     until("a running command", || state(pid) != Some('T'));
-    world.make("end");
+    std::fs::write(world.at("end"), "\n").unwrap();
     assert_eq!(code(&running.end()), Some(0));
 }

@@ -74,6 +74,14 @@ impl World {
         Pid::from_raw(self.text(name).trim().parse().unwrap()).unwrap()
     }
 
+    /// The same, once the process has become this program. A shell may lose an interrupt on the way there.
+    pub(crate) fn pid_of(&self, name: &str, program: &str) -> Pid {
+        let pid = self.pid(name);
+        let comm = format!("/proc/{}/comm", pid.as_raw_nonzero());
+        until(program, || fs::read_to_string(&comm).is_ok_and(|comm| comm.trim() == program));
+        pid
+    }
+
     pub(crate) fn make(&self, name: &str) {
         fs::write(self.at(name), "").unwrap();
     }

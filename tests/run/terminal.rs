@@ -1,8 +1,10 @@
 //! `run` on a terminal: it types, it hangs up.
+//!
+//! Where a key is typed the command has no child that it could be forking just then: a shell that waits in
+//! `vfork` loses an interrupt and can't be stopped.
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
 use rustix::fs::{Mode, OFlags};
@@ -21,7 +23,7 @@ fn on_terminal(world: &World, script: &str) -> (File, Running) {
     let mut command = world.program("setsid");
     command.args(["--ctty", "bash", "--norc", "--noprofile", "-mc", script]);
     let child = command.stdin(slave()).stdout(slave()).stderr(slave()).spawn().unwrap();
-    (File::from(OwnedFd::from(master)), Running::of(child))
+    (File::from(master), Running::of(child))
 }
 
 /// Reads what the terminal shows until the last process on it is gone, so that nobody waits for a reader.
@@ -50,10 +52,10 @@ fn a_command_that_reads_from_the_terminal_gets_it() {
 #[test]
 fn an_interrupt_typed_ends_the_command() {
     let world = World::new();
-    let script = "claim run n -- sh -c 'echo $$ >pid; sleep 1000'; echo $? >code";
+    let script = "claim run n -- sh -c 'echo $$ >pid; exec sleep 1000'; echo $? >code";
     let (mut terminal, _shell) = on_terminal(&world, script);
     drained(&terminal);
-    world.pid("pid");
+    world.pid_of("pid", "sleep");
     terminal.write_all(b"\x03").unwrap();
     until("an exit code", || world.text("code").ends_with('\n'));
     assert_eq!(world.text("code"), "130\n");
@@ -62,7 +64,7 @@ fn an_interrupt_typed_ends_the_command() {
 #[test]
 fn a_job_stops_and_goes_on() {
     let world = World::new();
-    let script = "claim run n -- sh -c 'echo $$ >pid; while ! [ -e end ]; do sleep .01; done; exit 6'
+    let script = "claim run n -- sh -c 'mkfifo end; echo $$ >pid; read line <end; exit 6'
         echo stopped >stopped; fg; echo $? >code";
     let (mut terminal, _shell) = on_terminal(&world, script);
     drained(&terminal);
@@ -70,7 +72,7 @@ fn a_job_stops_and_goes_on() {
     terminal.write_all(b"\x1a").unwrap();
     world.until_there("stopped");
     until("a command that goes on", || state(command).is_some_and(|state| state != 'T'));
-    world.make("end");
+    std::fs::write(world.at("end"), "\n").unwrap();
     until("an exit code", || world.text("code").ends_with('\n'));
     assert_eq!(world.text("code"), "6\n");
 }
