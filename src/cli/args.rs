@@ -157,7 +157,7 @@ pub(crate) struct Run {
     /// Record the command's output as the node's result, as JSON if it is JSON, else as text, and pass it on
     #[arg(long)]
     pub(crate) result_from_stdout: bool,
-    /// What becomes of the command when the lease is lost: SIGTERM and 50 ms later SIGKILL to its whole group,
+    /// What becomes of the command when the lease is lost: SIGTERM and 30 ms later SIGKILL to its whole group,
     /// SIGTERM only, or nothing
     #[arg(long, value_enum, default_value = "kill")]
     pub(crate) on_lost: OnLost,

@@ -1,6 +1,7 @@
 //! What the command gets, and what comes of it.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
@@ -58,6 +59,28 @@ fn standard_output_and_input_are_the_commands() {
         assert_eq!((code(&output), stdout(&output).as_str()), (Some(0), "a\nb"), "{options}");
         assert_eq!(stderr(&output).is_empty(), options == "--quiet", "{options}: {}", stderr(&output));
     }
+}
+
+#[test]
+fn whoever_feeds_or_reads_the_command_sees_it_close_its_end() {
+    let world = World::new();
+    let script = "exec <&- >&-; echo $$ >pid; while ! [ -e end ]; do sleep .01; done";
+    let mut command = world.run("n", script);
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    let (mut fed, mut read) = (running.stdin.take().unwrap(), running.stdout.take().unwrap());
+    assert_eq!(read.read(&mut [0; 1]).unwrap(), 0);
+    until("a broken pipe", || fed.write_all(b"x").is_err());
+    world.make("end");
+    assert_eq!(code(&running.end()), Some(0));
+}
+
+#[test]
+fn where_sigchld_is_ignored_the_exit_code_is_said_to_be_unknown() {
+    let world = World::new();
+    let output =
+        world.program("bash").args(["-c", "trap '' CHLD; exec claim run n -- true"]).output().unwrap();
+    assert_eq!(code(&output), Some(125), "{}", stderr(&output));
+    assert_eq!(world.show("n")["state"], "ready");
 }
 
 #[test]

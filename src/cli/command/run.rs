@@ -7,7 +7,8 @@ use std::process::Stdio;
 
 use claimdir::domain::{Bound, Fate};
 use claimdir::{Code, Directory, Error, Lease, Result};
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, Mode, OFlags, access};
+use rustix::stdio;
 use serde_json::Value;
 
 use super::acquire;
@@ -120,7 +121,19 @@ fn supervise(
         [node.id.as_str(), lease.token().reveal(), &generation, &attempt].map(OsStr::new);
     let started =
         stub.go([id, token, generation, attempt, dir]).map_err(|why| failed("start the command", &why))?;
+    let_go(capture.is_none());
     Ok(supervisor.watch(started, capture))
+}
+
+/// Standard input, and output unless it is passed on, are the command's alone from now on: when it closes them,
+/// whoever is at the other end shall see that.
+fn let_go(output_too: bool) {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let Ok(null) = rustix::fs::open("/dev/null", flags, Mode::empty()) else { return };
+    let _ = stdio::dup2_stdin(&null);
+    if output_too {
+        let _ = stdio::dup2_stdout(&null);
+    }
 }
 
 /// Settles the claim as the command's end asks for.

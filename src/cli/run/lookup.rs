@@ -13,6 +13,9 @@ pub(crate) fn missing(program: &OsStr) -> Option<Errno> {
     if program.as_bytes().contains(&b'/') {
         return unusable(Path::new(program));
     }
+    if program.is_empty() {
+        return Some(Errno::NOENT);
+    }
     // Without a PATH the C library has a default of its own.
     let path = env::var_os("PATH")?;
     let mut answer = Errno::NOENT;

@@ -20,7 +20,7 @@ use super::terminal::Terminal;
 use crate::cli::args::OnLost;
 
 /// How long after SIGTERM comes SIGKILL. A frozen `run` that thaws after a takeover has 100 ms in all.
-const GRACE: Duration = Duration::from_millis(50);
+const GRACE: Duration = Duration::from_millis(30);
 /// How long SIGKILL may take: a process that got it runs no more code, though it may be long in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often to look whether the group is gone.
