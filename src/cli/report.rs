@@ -301,8 +301,9 @@ pub(crate) fn usage(error: &clap::Error, of_run: bool) -> ExitCode {
     let text = error.to_string();
     say(&text.trim_end().lines().map(|line| harmless(line).into_owned()).collect::<Vec<_>>());
     if json {
-        let first = text.lines().next().unwrap_or_default();
-        let message = first.strip_prefix("error: ").unwrap_or(first);
+        let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        let message = lines.join(" ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message);
         let hint = "`claim --help` and `claim COMMAND --help` say what there is";
         let object = json::line(&json!({
             "ok": false, "schema": SCHEMA, "dir": null,
