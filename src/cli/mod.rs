@@ -14,9 +14,10 @@ mod report;
 mod run;
 mod text;
 
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use context::Context;
@@ -24,7 +25,7 @@ use report::Report;
 
 /// Parses, runs, prints; the exit code is the answer's.
 pub(crate) fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match parse() {
         Ok(args) => args,
         Err(error) => return report::usage(&error, names_run()),
     };
@@ -37,6 +38,14 @@ pub(crate) fn main() -> ExitCode {
 fn names_run() -> bool {
     let lenient = Args::command().ignore_errors(true).try_get_matches();
     lenient.is_ok_and(|matches| matches.subcommand_name() == Some("run"))
+}
+
+/// As `Args::try_parse` does, but what clap built is left to the end of the process, which is near: taking it
+/// apart would be a tenth of the instructions of a whole `acquire`.
+fn parse() -> Result<Args, clap::Error> {
+    let mut command = ManuallyDrop::new(Args::command());
+    let mut matches = ManuallyDrop::new(command.try_get_matches_from_mut(std::env::args_os())?);
+    Args::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 fn dispatch(command: Command, context: &Context) -> claimdir::Result<Report> {
