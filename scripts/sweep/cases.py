@@ -3,6 +3,7 @@
 To add one, add an entry to CASES.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -21,8 +22,11 @@ def made(world):
 
 
 def expired(world):
-    world.set_up("acquire", world.node, "--owner", "alice", "--lease", "50ms")
-    time.sleep(0.06)
+    """A claim whose lease is over. Its end is moved to the past, for waiting would cost more than all the rest."""
+    leased(world, LONG)
+    record = json.loads(world.path(world.node).read_bytes())
+    record["claim"]["clock"]["ends_mono_ms"] = time.monotonic_ns() // 1_000_000 - 1
+    world.path(world.node).write_text(json.dumps(record, indent=2) + "\n")
 
 
 def half_made(world):
@@ -59,7 +63,7 @@ def taken(record):
 
 
 def renewed(record):
-    return record.state == "claimed" and record.fields.get("progress") == "renewed"
+    return record.owner == "alice" and record.fields.get("progress") == "renewed"
 
 
 def released(record):
@@ -71,7 +75,7 @@ def is_blocked(record):
 
 
 def is_done(record):
-    return record.state == "done"
+    return record.state == "done" and record.fields["outcome"]["result"] == {"by": "alice"}
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ def settle(name, effect, *argv):
 
 
 def look(name, situation, *argv, **more):
+    more.setdefault("step", 2)
     return Case(name, argv, situation, **more)
 
 
