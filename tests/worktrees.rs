@@ -649,3 +649,21 @@ fn an_owner_is_kept_exactly_or_refused() {
         assert_eq!(refusal.unwrap_err().code(), Code::Usage);
     }
 }
+
+#[test]
+fn a_directory_that_is_being_made_is_found_or_not_there_yet() {
+    let world = World::new();
+    let named = world.at(".claims");
+    let places = Places { argument: Some(&named), variable: None, cwd: &world.root };
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(|| {
+            for _ in 0..20_000 {
+                fs::create_dir(&named).unwrap();
+                fs::remove_dir(&named).unwrap();
+            }
+        });
+        while !maker.is_finished() {
+            locate(&places).unwrap();
+        }
+    });
+}

@@ -198,8 +198,13 @@ fn directory(path: &Path) -> Result<Option<Metadata>> {
     let what = match stat(path)? {
         Some(metadata) if metadata.is_dir() => return Ok(Some(metadata)),
         Some(_) => "it is not a directory",
-        None if fs::symlink_metadata(path).is_ok() => "it is a symbolic link that leads nowhere",
-        None => return Ok(None),
+        None => match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => "it is a symbolic link that leads nowhere",
+            // Another process has made it in this very moment.
+            Ok(found) if found.is_dir() => return Ok(Some(found)),
+            Ok(_) => "it is not a directory",
+            Err(_) => return Ok(None),
+        },
     };
     Err(Error::new(Code::NoStore, format!("{} can't be a claim directory: {what}", path.display()))
         .hint("name another one with --dir or CLAIMS_DIR"))
