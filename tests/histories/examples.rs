@@ -27,7 +27,7 @@ impl History {
         self.add(call, at, acquire(), None)
     }
 
-    fn is_refused(self, call: u32, at: (u64, u64), version: u64, holder: u32, remaining: i64) -> History {
+    fn finds_held(self, call: u32, at: (u64, u64), version: u64, holder: u32, remaining: i64) -> History {
         let why = Why::Held { owner: claim(holder), generation: 1, remaining };
         self.add(call, at, acquire(), Some(Answer::Refused { version, generation: 1, why }))
     }
@@ -46,7 +46,7 @@ impl History {
         assert!(check(&self.0).is_ok());
     }
 
-    fn is_broken_at(self, call: u32) {
+    fn breaks_at(self, call: u32) {
         assert_eq!(check(&self.0).map_err(|violation| violation.at.id), Err(claim(call)));
     }
 }
@@ -66,71 +66,71 @@ fn taken() -> History {
 #[test]
 fn a_claim_and_what_follows() {
     taken()
-        .is_refused(2, (20, 30), 1, 1, 85)
+        .finds_held(2, (20, 30), 1, 1, 85)
         .releases(3, (40, 50), 1, Some(2))
         .takes(4, (51, 60), 3, 2, None)
         .holds();
     taken().takes(2, (110, 111), 2, 2, Some(1)).holds();
-    taken().renews(2, (50, 60), 1, 2).is_refused(3, (120, 120), 2, 1, 40).holds();
+    taken().renews(2, (50, 60), 1, 2).finds_held(3, (120, 120), 2, 1, 40).holds();
 }
 
 #[test]
 fn calls_that_overlap_happen_in_any_order() {
-    History::default().is_refused(2, (0, 20), 1, 1, 100).takes(1, (0, 20), 1, 1, None).holds();
-    History::default().is_refused(2, (0, 9), 1, 1, 100).takes(1, (10, 20), 1, 1, None).is_broken_at(2);
+    History::default().finds_held(2, (0, 20), 1, 1, 100).takes(1, (0, 20), 1, 1, None).holds();
+    History::default().finds_held(2, (0, 9), 1, 1, 100).takes(1, (10, 20), 1, 1, None).breaks_at(2);
 }
 
 #[test]
 fn two_winners() {
-    History::default().takes(1, (0, 10), 1, 1, None).takes(2, (0, 10), 1, 1, None).is_broken_at(2);
-    taken().takes(2, (120, 130), 2, 2, Some(1)).takes(3, (120, 130), 2, 2, Some(1)).is_broken_at(3);
+    History::default().takes(1, (0, 10), 1, 1, None).takes(2, (0, 10), 1, 1, None).breaks_at(2);
+    taken().takes(2, (120, 130), 2, 2, Some(1)).takes(3, (120, 130), 2, 2, Some(1)).breaks_at(3);
 }
 
 #[test]
 fn a_takeover_before_the_end() {
-    taken().takes(2, (100, 109), 2, 2, Some(1)).is_broken_at(2);
-    taken().renews(2, (50, 60), 1, 2).takes(3, (150, 159), 3, 2, Some(1)).is_broken_at(3);
+    taken().takes(2, (100, 109), 2, 2, Some(1)).breaks_at(2);
+    taken().renews(2, (50, 60), 1, 2).takes(3, (150, 159), 3, 2, Some(1)).breaks_at(3);
 }
 
 #[test]
 fn a_generation_or_a_version_given_twice_or_left_out() {
-    taken().takes(2, (120, 130), 2, 1, Some(1)).is_broken_at(2);
-    taken().takes(2, (120, 130), 2, 3, Some(1)).is_broken_at(2);
-    taken().takes(2, (120, 130), 3, 2, Some(1)).is_broken_at(2);
+    taken().takes(2, (120, 130), 2, 1, Some(1)).breaks_at(2);
+    taken().takes(2, (120, 130), 2, 3, Some(1)).breaks_at(2);
+    taken().takes(2, (120, 130), 3, 2, Some(1)).breaks_at(2);
 }
 
 #[test]
 fn a_token_that_is_not_current() {
-    taken().renews(2, (111, 120), 1, 2).is_broken_at(2);
-    taken().takes(2, (110, 115), 2, 2, Some(1)).releases(3, (116, 117), 1, Some(3)).is_broken_at(3);
+    taken().renews(2, (111, 120), 1, 2).breaks_at(2);
+    taken().takes(2, (110, 115), 2, 2, Some(1)).releases(3, (116, 117), 1, Some(3)).breaks_at(3);
 }
 
 #[test]
 fn held_by_nobody_any_more() {
-    taken().is_refused(2, (120, 130), 1, 1, 5).is_broken_at(2);
-    taken().releases(2, (20, 30), 1, Some(2)).is_refused(3, (31, 40), 1, 1, 75).is_broken_at(3);
+    taken().finds_held(2, (120, 130), 1, 1, 5).breaks_at(2);
+    taken().releases(2, (20, 30), 1, Some(2)).finds_held(3, (31, 40), 1, 1, 75).breaks_at(3);
 }
 
 #[test]
 fn an_unknown_outcome_happened_or_not() {
     let dead = || History::default().dies_taking(1, (0, 10));
-    dead().is_refused(2, (20, 30), 1, 1, 80).holds();
+    dead().finds_held(2, (20, 30), 1, 1, 80).holds();
     dead().takes(2, (20, 30), 1, 1, None).holds();
     dead().takes(2, (120, 130), 2, 2, Some(1)).holds();
     taken().releases(2, (20, 30), 1, None).takes(3, (40, 50), 3, 2, None).holds();
-    taken().releases(2, (20, 30), 1, None).is_refused(3, (40, 50), 1, 1, 65).holds();
+    taken().releases(2, (20, 30), 1, None).finds_held(3, (40, 50), 1, 1, 65).holds();
 }
 
 #[test]
 fn an_unknown_outcome_is_one_outcome() {
     // It was seen to hold the node, so it took it, and nobody else could before its lease was over.
-    let seen = || History::default().dies_taking(1, (0, 10)).is_refused(2, (20, 30), 1, 1, 80);
-    seen().takes(3, (40, 50), 2, 2, None).is_broken_at(3);
-    seen().takes(3, (40, 50), 1, 1, None).is_broken_at(3);
+    let seen = || History::default().dies_taking(1, (0, 10)).finds_held(2, (20, 30), 1, 1, 80);
+    seen().takes(3, (40, 50), 2, 2, None).breaks_at(3);
+    seen().takes(3, (40, 50), 1, 1, None).breaks_at(3);
     // After its worker's end nothing of it happens.
     History::default()
         .dies_taking(1, (0, 10))
         .takes(2, (20, 30), 1, 1, None)
         .takes(3, (140, 150), 3, 3, Some(1))
-        .is_broken_at(3);
+        .breaks_at(3);
 }

@@ -30,9 +30,7 @@ pub(crate) fn judge(directory: &Directory, plan: &Plan, fates: &Fates) -> Verdic
     let figures = figures(&ops, fates);
     let mut nodes: BTreeMap<String, Vec<Op>> = BTreeMap::new();
     for op in ops {
-        if let Some(Answer::Failed { code, message }) =
-            op.answer.as_ref().filter(|answer| is_surprise(answer))
-        {
+        if let Some(Answer::Failed { code, message }) = op.answer.as_ref().filter(is_surprise) {
             violations.push(format!("{}: {code}: {message}", op.id));
         }
         nodes.entry(op.node.clone()).or_default().push(op);
