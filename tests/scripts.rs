@@ -5,12 +5,14 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use support::{Claimed, Refused, Said, World, said};
+use support::{Claimed, Refused, Said, World, said, until};
 
 /// Texts that terminals, shells and parsers trip over.
 const HOSTILE: [&str; 14] = [
@@ -22,7 +24,7 @@ const HOSTILE: [&str; 14] = [
     "$(touch pwned) ${HOME} ; touch pwned | & > < * ? ! #",
     "'; touch pwned; '",
     "\u{9b}31m C1",
-    "\u{202e}desrever\u{2066}\u{200b}\u{feff}",
+    "\u{061c}\u{202e}desrever\u{2066}\u{200b}\u{feff}",
     "line\u{2028}separator",
     "  spaces at both ends  ",
     "ünïcödé 字 🦀",
@@ -186,6 +188,8 @@ fn wrong_usage_says_what_is_missing() {
     assert!(unknown.message.contains("bogus") && unknown.message.contains("ready"), "{}", unknown.message);
     let word = world.refused("aquire n", 2, "USAGE");
     assert!(word.message.contains("aquire"), "{}", word.message);
+    let command = world.refused("", 2, "USAGE");
+    assert!(command.message.contains("one was not provided"), "{}", command.message);
 }
 
 #[test]
@@ -394,7 +398,7 @@ fn an_export_that_lost_prints_nothing_to_evaluate() {
     assert_eq!((lost.exit, lost.out.as_str()), (1, ""));
     assert!(lost.err.starts_with("lost n — already held by alice"), "{lost:?}");
     let mut command = world.claim();
-    let dir = world.root.join(std::ffi::OsStr::from_bytes(b"not\xfftext"));
+    let dir = world.root.join(OsStr::from_bytes(b"not\xfftext"));
     let refused = said(command.args(["acquire", "n", "--export", "--dir"]).arg(&dir));
     assert_eq!((refused.exit, refused.out.as_str()), (2, ""));
     assert!(!dir.exists());
@@ -424,6 +428,36 @@ fn a_claim_that_nobody_can_be_told_of_is_given_back() {
         assert_eq!((&show["state"], &show["generation"]), (&json!("ready"), &json!(generation)), "{what}");
         assert_eq!(show["attempt"], 0);
     }
+}
+
+#[test]
+fn a_claim_that_can_not_be_given_back_either_is_not_passed_over_in_silence() {
+    let world = World::new();
+    assert_eq!(world.say("init").exit, 0);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let size = rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+    writer.write_all(&vec![b'x'; size]).unwrap();
+    // The answer waits for room in the pipe. Meanwhile something takes the record's place.
+    let mut command = world.claim();
+    let child = command.args(["acquire", "n"]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    drop(command); // it holds the pipe open
+    until("it is taken", || fs::metadata(world.record("n")).is_ok_and(|record| record.len() > 0));
+    fs::remove_file(world.record("n")).unwrap();
+    fs::create_dir(world.record("n")).unwrap();
+    drop(reader);
+    let said = Said::of(child.wait_with_output().unwrap());
+    assert_eq!(said.exit, 6);
+    assert!(said.err.contains("could not be given back and lasts until its lease ends: "), "{said:?}");
+}
+
+#[test]
+fn an_owner_that_is_no_text_is_refused_and_not_passed_over() {
+    let world = World::new();
+    let name = OsStr::from_bytes(b"al\xffice");
+    let refused = said(world.claim().args(["acquire", "n", "--json"]).env("CLAIM_OWNER", name));
+    assert_eq!(refused.expect::<Refused>(2).code, "USAGE");
+    let given = said(world.claim().args(["acquire", "n", "--owner=x"]).env("CLAIM_OWNER", name));
+    assert_eq!(given.exit, 0);
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) struct Report {
     /// Where the object goes, whatever else is told.
     file: Option<PathBuf>,
     /// What to take back if the answer can't be told.
-    untold: Option<Box<dyn FnOnce()>>,
+    untold: Option<Box<dyn FnOnce() -> claimdir::Result<()>>>,
 }
 
 impl Report {
@@ -153,7 +153,7 @@ impl Report {
     }
 
     /// What to take back if nobody can be told.
-    pub(crate) fn or_else(mut self, untold: impl FnOnce() + 'static) -> Report {
+    pub(crate) fn or_else(mut self, untold: impl FnOnce() -> claimdir::Result<()> + 'static) -> Report {
         self.untold = Some(Box::new(untold));
         self
     }
@@ -187,8 +187,9 @@ impl Report {
             Ok(()) => self.exit,
             Err(e) => {
                 say(&[format!("claim: cannot write the answer to standard output: {e}")]);
-                if let Some(untold) = self.untold.take() {
-                    untold();
+                if let Some(Err(e)) = self.untold.take().map(|untold| untold()) {
+                    let left = "claim: the claim could not be given back and lasts until its lease ends";
+                    say(&[format!("{left}: {}", harmless(&e.to_string()))]);
                 }
                 if self.exit == 0 { Code::StoreUnavailable.exit() } else { self.exit }
             }
