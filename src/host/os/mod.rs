@@ -25,6 +25,7 @@ use crate::error::{Code, Error, Result};
 pub struct Os {
     place: OnceLock<Place>,
     namespaces: OnceLock<Option<String>>,
+    name: OnceLock<String>,
 }
 
 impl Os {
@@ -63,7 +64,7 @@ impl Host for Os {
     }
 
     fn name(&self) -> String {
-        rustix::system::uname().nodename().to_string_lossy().into_owned()
+        self.name.get_or_init(|| rustix::system::uname().nodename().to_string_lossy().into_owned()).clone()
     }
 
     fn random(&self) -> Result<u128> {
