@@ -12,6 +12,8 @@ pub(crate) struct Plan {
     pub(crate) workers: u32,
     pub(crate) length: Duration,
     pub(crate) seed: u64,
+    /// A broken protocol in the swap's place, in a build with the feature `testing`.
+    pub(crate) mutant: Option<&'static str>,
     /// Where the logs go.
     pub(crate) folder: PathBuf,
 }
@@ -23,7 +25,7 @@ impl Plan {
         let seconds = number("CLAIM_HISTORY_SECONDS").unwrap_or(20);
         let workers = number("CLAIM_HISTORY_WORKERS").unwrap_or(20) as u32;
         let seed = number("CLAIM_HISTORY_SEED").unwrap_or_else(seed_of_the_hour);
-        Plan { workers, length: Duration::from_secs(seconds), seed, folder }
+        Plan { workers, length: Duration::from_secs(seconds), seed, mutant: None, folder }
     }
 
     /// The numbers of one worker's life.

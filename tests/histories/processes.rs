@@ -121,10 +121,12 @@ fn messages(worker: u32, life: u32) -> String {
 fn start(place: &Place, plan: &Plan, worker: u32, life: u32, until: u64) -> Process {
     let messages = File::create(plan.folder.join(messages(worker, life))).unwrap();
     let job = serde_json::json!([place.to_string(), plan.folder, worker, life, plan.seed, until]);
+    let mutant = plan.mutant.map(|mutant| ("CLAIM_TEST_MUTANT", mutant));
     let child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "worker", "--ignored", "--test-threads=1", "--nocapture"])
         .env(WORKER, job.to_string())
         .env("CLAIM_TEST_PAUSES", "1") // if this build has them
+        .envs(mutant)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(messages)
@@ -138,7 +140,7 @@ pub(crate) fn worker() {
     let Ok(job) = env::var(WORKER) else { return };
     let (place, folder, worker, life, seed, until): (String, std::path::PathBuf, u32, u32, u64, u64) =
         serde_json::from_str(&job).unwrap();
-    let plan = Plan { workers: 0, length: Duration::ZERO, seed, folder };
+    let plan = Plan { workers: 0, length: Duration::ZERO, seed, mutant: None, folder };
     let log = Log::create(&plan.folder, worker, life, Arc::new(Os::new()));
     Worker::new(Place::from(place.as_str()).open(), log, plan.random(worker, life)).work(until);
 }

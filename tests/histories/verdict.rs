@@ -121,6 +121,11 @@ fn tell(node: &str, ops: &[Op], violation: &Violation) -> String {
 }
 
 impl Verdict {
+    #[cfg(feature = "testing")]
+    pub(crate) fn is_broken(&self) -> bool {
+        !self.violations.is_empty()
+    }
+
     /// Prints the figures and passes, or panics with what was broken. The logs in `scratch` are then kept.
     pub(crate) fn hold(self, name: &str, scratch: TempDir) {
         println!("{name}: {self}");
