@@ -91,8 +91,6 @@ pub struct Located {
     pub why: Why,
     /// Does it exist? If not, the first write makes it; its parent exists unless this is for `claim init`.
     pub exists: bool,
-    /// The root of the worktree that the current folder is in, if it is in one.
-    pub worktree: Option<PathBuf>,
 }
 
 /// Finds the claim directory.
@@ -115,6 +113,12 @@ pub fn locate(places: &Places<'_>) -> Result<Located> {
     }
 }
 
+/// The root of the worktree that `cwd` is in, if it is in one. Trouble with git counts as none.
+pub fn worktree(cwd: &Path) -> Option<PathBuf> {
+    let cwd = fs::canonicalize(cwd).ok()?;
+    git::discover(&cwd).ok().flatten()?.worktree
+}
+
 /// Finds the place where `claim init` makes the directory: as [`locate`], but where that finds nothing it is
 /// `.claims` in the current folder, and the parents of a named directory may be missing.
 pub fn locate_for_init(places: &Places<'_>) -> Result<Located> {
@@ -124,9 +128,7 @@ pub fn locate_for_init(places: &Places<'_>) -> Result<Located> {
     let cwd = real(places.cwd)?;
     match around(&cwd)? {
         Some(located) => Ok(located),
-        None => {
-            Ok(Located { path: cwd.join(DIRECTORY), why: Why::CurrentFolder, exists: false, worktree: None })
-        }
+        None => Ok(Located { path: cwd.join(DIRECTORY), why: Why::CurrentFolder, exists: false }),
     }
 }
 
@@ -145,7 +147,7 @@ fn in_repository(cwd: &Path, repository: git::Repository) -> Result<Located> {
         refuse_second(cwd, limit, &path, found.as_ref())?;
     }
     let exists = found.is_some();
-    Ok(Located { path, why: repository.why, exists, worktree: repository.worktree })
+    Ok(Located { path, why: repository.why, exists })
 }
 
 /// Refuses another `.claims/` from `cwd` up to `limit`. One inside the claim directory itself is a record's
@@ -180,7 +182,7 @@ fn nearest(cwd: &Path) -> Result<Option<Located>> {
     for folder in cwd.ancestors() {
         let path = folder.join(DIRECTORY);
         if directory(&path)?.is_some() {
-            return Ok(Some(Located { path, why: Why::Ancestor, exists: true, worktree: None }));
+            return Ok(Some(Located { path, why: Why::Ancestor, exists: true }));
         }
     }
     Ok(None)
