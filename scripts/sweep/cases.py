@@ -86,6 +86,8 @@ class Case:
     situation: Callable
     # What it does to the record; None: it changes none.
     effect: Callable | None = None
+    # How far it may have come before that, its claim still its own to go on with.
+    midway: Callable | None = None
     # Its exit code if nobody comes in between, and those it may have if somebody does.
     exit: int = 0
     late: frozenset[int] = frozenset()
@@ -99,7 +101,7 @@ class Case:
 
     def command(self, world):
         values = {"NODE": self.node, "LEASE": world.lease, "PID": str(os.getpid())}
-        return [world.program, *(values.get(word, word) for word in self.argv), "--json"]
+        return [world.program, "--json", *(values.get(word, word) for word in self.argv)]
 
 
 def acquire(name, situation, *options, late=frozenset({1, 3}), **more):
