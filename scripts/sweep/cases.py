@@ -130,6 +130,8 @@ CASES = [
     acquire("by force from a holder", leased, "--force", "urgent", late=frozenset({3}), forces=True),
     acquire("by force, blocked", blocked, "--force", "answered", late=frozenset({3}), forces=True),
     acquire("waiting for a claim's end", ending, "--wait=1s", late=frozenset({1, 3, 5}), step=4),
+    Case("run", ("run", "NODE", "--owner", "victim", "--lease", "LEASE", "--", "sleep", "0.2"), made, effect=released,
+         midway=taken, late=frozenset({75, 76}), step=8),
     look("acquire, held", leased, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({0, 1})),
     look("acquire, done", completed, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({1})),
     look("acquire --dry-run", expired, "acquire", "NODE", "--dry-run", late=frozenset({0, 1})),

@@ -2,11 +2,12 @@
 
 import json
 import signal
+import time
 from dataclasses import dataclass, field
 
 from cases import LONG, SHORT, Case
 from victim import Point, Victim
-from world import World
+from world import ANSWER_S, World
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def killed(trial, world):
         told = answer_of(victim)
     finally:
         victim.end()
+    is_all_gone(world)
     after = world.record()
     does = case.effect is not None and case.effect(after)
     on_its_way = case.midway is not None and case.midway(after)
@@ -121,6 +123,14 @@ def judge(trial, world, code, stands, gone, changed):
 def is_settled(case):
     """Does its effect outlast the lease?"""
     return case.argv[0] in ("release", "complete")
+
+
+def is_all_gone(world):
+    """What the victim started dies with it."""
+    end = time.monotonic() + ANSWER_S
+    while world.processes() and time.monotonic() < end:
+        time.sleep(0.001)
+    world.require(not world.processes(), f"it is dead, and what it started lives: {world.processes()}")
 
 
 def answer_of(victim):

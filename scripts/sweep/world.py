@@ -122,6 +122,15 @@ class World:
         self.seen[path] = now
         return now
 
+    def processes(self):
+        """Those that were started in this world's folder."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/cwd") == str(self.folder):
+                    found.append(int(pid))
+        return found
+
     def intents(self):
         try:
             return sorted(os.listdir(self.claims / ".store" / "intents"))
