@@ -5,6 +5,7 @@
 
 mod claim;
 mod codec;
+mod fate;
 mod node;
 mod refusal;
 mod settle;
@@ -14,6 +15,7 @@ pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, encode_within_limit};
+pub use fate::{Fate, fate};
 pub use node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, Token, TokenHash, WriteId};
 pub use refusal::{Holder, Reason, Refusal, Stale};
 pub use settle::{Checked, Completed, Released, Renewal, Renewed};

@@ -3,4 +3,5 @@
 pub(super) mod acquire;
 pub(super) mod look;
 pub(super) mod place;
+pub(super) mod run;
 pub(super) mod settle;
