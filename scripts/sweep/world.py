@@ -44,6 +44,8 @@ class World:
     def __init__(self, program, node, lease):
         self.program, self.node, self.lease = program, node, lease
         self.token = ""
+        # How long the command of a `run` works, in seconds.
+        self.work = "0.2"
         self.slowest = 0.0
         self.violations = []
         self.seen = {}
