@@ -12,11 +12,14 @@ from cases import CASES, SHORT
 from victim import points
 from world import World
 
+# Process start-up is the same in every command: of its calls one in so many is enough.
+STARTUP_STEP = 30
+
 
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/sweep.sh", description=__doc__)
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--all", action="store_true", help="every call, those of process start-up too")
+    parser.add_argument("--all", action="store_true", help="every call, instead of a sample of process start-up and of long commands")
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="trials at once")
     parser.add_argument("--only", metavar="CASE", help="only the cases with this in their names")
     parser.add_argument("--at", metavar="CALL:N", help="only at this call, as a violation names it")
@@ -28,14 +31,15 @@ def calls_of(case, options):
     try:
         case.situation(world)
         env = {**world.env, "CLAIM_TOKEN": world.token} if world.token else world.env
-        return points(case.command(world), env, world.folder, options.all)
+        return points(case.command(world), env, world.folder)
     finally:
         world.close()
 
 
 def trials(case, found, options):
     step = 1 if options.all or options.at else case.step
-    for point in found[::step]:
+    startup = [point for point in found if point.startup]
+    for point in startup[:: step if options.all else STARTUP_STEP] + found[len(startup) :: step]:
         if options.at in (None, str(point)):
             for mode in ("kill", *case.meanwhile):
                 if mode == "kill" or point.call != "exit_group":  # from which nothing returns to be frozen

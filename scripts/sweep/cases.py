@@ -81,11 +81,13 @@ def is_done(record):
 @dataclass(frozen=True)
 class Case:
     name: str
-    # NODE, LEASE and PID stand for the world's own; the token is in the environment.
+    # NODE, LEASE, PID and WORK stand for the world's own; the token is in the environment.
     argv: tuple[str, ...]
     situation: Callable
     # What it does to the record; None: it changes none.
     effect: Callable | None = None
+    # How far it may have come before that, its claim still its own to go on with.
+    midway: Callable | None = None
     # Its exit code if nobody comes in between, and those it may have if somebody does.
     exit: int = 0
     late: frozenset[int] = frozenset()
@@ -98,8 +100,8 @@ class Case:
     step: int = 1
 
     def command(self, world):
-        values = {"NODE": self.node, "LEASE": world.lease, "PID": str(os.getpid())}
-        return [world.program, *(values.get(word, word) for word in self.argv), "--json"]
+        values = {"NODE": self.node, "LEASE": world.lease, "PID": str(os.getpid()), "WORK": world.work}
+        return [world.program, "--json", *(values.get(word, word) for word in self.argv)]
 
 
 def acquire(name, situation, *options, late=frozenset({1, 3}), **more):
@@ -128,6 +130,8 @@ CASES = [
     acquire("by force from a holder", leased, "--force", "urgent", late=frozenset({3}), forces=True),
     acquire("by force, blocked", blocked, "--force", "answered", late=frozenset({3}), forces=True),
     acquire("waiting for a claim's end", ending, "--wait=1s", late=frozenset({1, 3, 5}), step=4),
+    Case("run", ("run", "NODE", "--owner", "victim", "--lease", "LEASE", "--", "sleep", "WORK"), made, effect=released,
+         midway=taken, late=frozenset({75, 76}), step=8),
     look("acquire, held", leased, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({0, 1})),
     look("acquire, done", completed, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({1})),
     look("acquire --dry-run", expired, "acquire", "NODE", "--dry-run", late=frozenset({0, 1})),

@@ -18,6 +18,8 @@ STRACE = ["strace", "-f", "-qq", "-b", "execve"]
 CALL = re.compile(r"^(\d+) +(\w+)\(")
 # The first thing that a command does by itself is to ask where it is; before that the loader and the runtime start.
 FIRST_OWN_CALL = "getcwd"
+# A guard: no command goes on for that long by itself.
+PATIENCE_S = 30
 
 
 @dataclass(frozen=True)
@@ -26,32 +28,38 @@ class Point:
 
     call: str
     count: int
+    # It belongs to the start of the process.
+    startup: bool
     # No record had been opened by then.
-    blind: bool = False
+    blind: bool
 
     def __str__(self):
         return f"{self.call}:{self.count}"
 
 
-def points(argv, env, cwd, startup):
-    """The calls that `argv` makes, those of process start-up only if asked for."""
+def points(argv, env, cwd):
+    """The calls that `argv` makes, in their order."""
     log = os.path.join(cwd, "strace.log")
     command = [*STRACE, "-o", log, *argv]
     subprocess.run(command, env=env, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
-    found, counts, started, blind = {}, {}, startup, True
     with open(log, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            match = CALL.match(line)
-            if not match or match[2] == "execve":
-                continue
-            thread, call = match.groups()
+        calls = [(match[1], match[2], line) for line in lines if (match := CALL.match(line))]
+    main = calls[0][0]
+    # What it starts makes a few calls before it becomes another program; they are not the victim's.
+    others = {thread for thread, call, _ in calls if call == "execve" and thread != main}
+    found, counts, startup, blind = {}, {}, True, True
+    for thread, call, line in calls:
+        if call != "execve" and thread not in others:
             counts[thread, call] = count = counts.get((thread, call), 0) + 1
-            started = started or call == FIRST_OWN_CALL
+            startup = startup and call != FIRST_OWN_CALL
             blind = blind and ".claim\"" not in line
-            if started:
-                found.setdefault((call, count), Point(call, count, blind))
+            found.setdefault((call, count), Point(call, count, startup, blind))
     os.unlink(log)
     return list(found.values())
+
+
+def give_up(*_):
+    raise TimeoutError(f"it neither stopped nor ended in {PATIENCE_S} s")
 
 
 class Victim:
@@ -69,7 +77,10 @@ class Victim:
 
     def stopped(self):
         """Waits until it is frozen (True) or has ended (False)."""
+        signal.signal(signal.SIGALRM, give_up)
+        signal.alarm(PATIENCE_S)
         _, status = os.waitpid(self.pid, os.WUNTRACED)
+        signal.alarm(0)
         if os.WIFSTOPPED(status):
             return True
         self.status = os.waitstatus_to_exitcode(status)
@@ -84,10 +95,9 @@ class Victim:
 
     def end(self):
         """Makes sure that nothing of it is left."""
-        if self.status is None:
+        while self.status is None:
             os.kill(self.pid, signal.SIGKILL)
-            while self.status is None:
-                self.stopped()
+            self.stopped()
         for file in self.files:
             file.close()
 

@@ -44,6 +44,8 @@ class World:
     def __init__(self, program, node, lease):
         self.program, self.node, self.lease = program, node, lease
         self.token = ""
+        # How long the command of a `run` works, in seconds.
+        self.work = "0.2"
         self.slowest = 0.0
         self.violations = []
         self.seen = {}
@@ -121,6 +123,15 @@ class World:
             self.require(first == holder, f"generation {now.generation} was given to two")
         self.seen[path] = now
         return now
+
+    def processes(self):
+        """Those that were started in this world's folder."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/cwd") == str(self.folder):
+                    found.append(int(pid))
+        return found
 
     def intents(self):
         try:
