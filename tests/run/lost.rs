@@ -30,7 +30,7 @@ fn until_looked(world: &World, running: &Running) {
 
 #[test]
 fn a_frozen_run_that_thaws_after_a_takeover_stops_its_command() {
-    for trap in ["", "trap '' TERM;", "trap 'touch asked' TERM;"] {
+    for trap in ["", "trap '' TERM;"] {
         let world = World::new();
         let script = format!("{trap} echo $$ >pid; while :; do sleep .01; done");
         let running = Running::start(&mut world.run("n --json --lease 3s", &script));
@@ -46,7 +46,6 @@ fn a_frozen_run_that_thaws_after_a_takeover_stops_its_command() {
         assert_eq!((&report["lost"], &report["code"]), (&json!(true), &json!("STALE_CLAIM")));
         assert_eq!((&report["ran"], &report["settled"]), (&json!(true), &json!("none")));
         assert_eq!(report["holder"]["owner"], "bob");
-        assert_eq!(world.at("asked").exists(), trap.contains("asked"), "{trap}");
         assert_eq!(world.show("n")["generation"], 2);
     }
 }
