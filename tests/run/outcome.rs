@@ -135,7 +135,7 @@ fn waiting_gets_the_node_once_the_first_has_ended() {
 fn the_lease_is_renewed_while_the_command_runs() {
     let world = World::new();
     let script = "echo $$ >pid; while ! [ -e end ]; do sleep .01; done";
-    let running = Running::start(&mut world.run("n --lease 1s", script));
+    let running = Running::start(&mut world.run("n --lease 3s", script));
     world.pid("pid");
     let ends = || world.show("n")["claim"]["expires_at"].as_str().unwrap_or_default().to_owned();
     let mut seen = vec![ends()];
