@@ -26,6 +26,8 @@ pub enum Code {
     StaleVersion,
     /// The node has ended already, with another result.
     IdempotencyConflict,
+    /// The receipt's key was used for another request.
+    ReceiptConflict,
     /// The node has ended as failed.
     Failed,
     /// The node was cancelled.
@@ -68,6 +70,7 @@ impl Code {
             Code::StaleClaim => "STALE_CLAIM",
             Code::StaleVersion => "STALE_VERSION",
             Code::IdempotencyConflict => "IDEMPOTENCY_CONFLICT",
+            Code::ReceiptConflict => "RECEIPT_CONFLICT",
             Code::Failed => "FAILED",
             Code::Cancelled => "CANCELLED",
             Code::Expired => "EXPIRED",
@@ -91,7 +94,12 @@ impl Code {
             Code::ClaimHeld | Code::AlreadyDone | Code::NotFound => 1,
             Code::Usage | Code::InvalidId => 2,
             Code::StaleClaim | Code::StaleVersion => 3,
-            Code::IdempotencyConflict | Code::Failed | Code::Cancelled | Code::Expired | Code::Blocked => 4,
+            Code::IdempotencyConflict
+            | Code::ReceiptConflict
+            | Code::Failed
+            | Code::Cancelled
+            | Code::Expired
+            | Code::Blocked => 4,
             Code::WaitTimeout => 5,
             Code::RecordUnreadable
             | Code::FormatTooNew

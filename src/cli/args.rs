@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Init,
     /// Check every record; mends nothing
     Doctor,
+    /// Forget receipts whose time is over
+    Prune(Prune),
 }
 
 /// One node.
@@ -90,6 +92,15 @@ pub(crate) struct Held {
     /// The claim's token. Better in $CLAIM_TOKEN, since arguments show in `ps`
     #[arg(long, env = "CLAIM_TOKEN", hide_env_values = true)]
     pub(crate) token: String,
+}
+
+/// What makes a write safe to retry.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Once {
+    /// A key made up for this request: the same key and request again gets the same answer and writes nothing.
+    /// As secret as a token, so better in $CLAIM_RECEIPT
+    #[arg(long, value_name = "KEY", env = "CLAIM_RECEIPT", hide_env_values = true)]
+    pub(crate) receipt: Option<String>,
 }
 
 /// How to take a node, for `acquire` and `run` alike.
@@ -116,6 +127,8 @@ pub(crate) struct Acquire {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) taking: Taking,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// End the claim early when this process ends
     #[arg(long, value_name = "PID", conflicts_with = "until_exit")]
     pub(crate) while_pid: Option<u32>,
@@ -134,6 +147,8 @@ pub(crate) struct Acquire {
 pub(crate) struct Renew {
     #[command(flatten)]
     pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// Another length from now on: 50ms to 30d
     #[arg(long, value_parser = parse_lease)]
     pub(crate) lease: Option<Duration>,
@@ -146,6 +161,8 @@ pub(crate) struct Renew {
 pub(crate) struct Release {
     #[command(flatten)]
     pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// Give it back blocked, for a reason
     #[arg(long, value_name = "REASON")]
     pub(crate) block: Option<String>,
@@ -155,9 +172,21 @@ pub(crate) struct Release {
 pub(crate) struct Complete {
     #[command(flatten)]
     pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// The result: JSON, @FILE or - for standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) result: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Prune {
+    /// How old is old
+    #[arg(long, default_value = "7d", value_parser = parse_duration)]
+    pub(crate) older: Duration,
+    /// Say what would go, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(clap::Args, Debug)]

@@ -45,5 +45,6 @@ fn dispatch(command: Command, context: &Context) -> claimdir::Result<Report> {
         Command::Where => command::place::locate(context),
         Command::Init => command::place::init(context),
         Command::Doctor => command::place::doctor(context),
+        Command::Prune(args) => command::place::prune(args, context),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::Step;
 use super::node::{Bound, Claim, Forced, LeaseEnd, Node, State, Token, WriteId};
 use super::refusal::{Holder, Reason};
@@ -73,10 +75,23 @@ impl Acquire {
     }
 }
 
+impl Acquire {
+    /// What makes a request the same as another, its owner apart. How long it waits doesn't count.
+    pub(crate) fn arguments(&self) -> Value {
+        let bound = self
+            .bound
+            .as_ref()
+            .map(|bound| json!([bound.process.pid, bound.process.start, bound.until_exit]));
+        let force = self.force.as_ref().map(|Force(reason)| reason);
+        json!([self.lease.as_millis() as u64, self.seen, force, bound])
+    }
+}
+
 /// What only the taker knows, and the marks of this write.
 #[derive(Clone, Debug)]
 pub(crate) struct Mint {
     pub(crate) token: Token,
+    pub(crate) nonce: Option<String>,
     pub(crate) write: WriteId,
     pub(crate) host: String,
     pub(crate) pid: u32,
@@ -91,6 +106,10 @@ pub struct Acquired {
     pub reclaimed_from: Option<String>,
     /// Was a live claim or a block overridden?
     pub forced: bool,
+    /// Did it stand already, by an earlier call of the same request? Then it may be over by now.
+    pub replay: bool,
+    /// What the token of a request with a receipt is derived from.
+    pub(crate) nonce: Option<String>,
 }
 
 /// May `request` take `node`, and what does the record say then?
@@ -157,7 +176,14 @@ fn take(
             extra: Default::default(),
         });
     }
-    Step::write(next.clone(), Acquired { node: next, reclaimed_from: from.cloned(), forced: overridden })
+    let acquired = Acquired {
+        node: next.clone(),
+        reclaimed_from: from.cloned(),
+        forced: overridden,
+        replay: false,
+        nonce: mint.nonce.clone(),
+    };
+    Step::write(next, acquired)
 }
 
 /// Writes down an end that this machine's clock can reach, and refuses: the holder keeps its full lease once.

@@ -6,6 +6,7 @@
 mod claim;
 mod codec;
 mod node;
+mod receipt;
 mod refusal;
 mod settle;
 mod standing;
@@ -15,8 +16,12 @@ pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, encode_within_limit};
 pub use node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, Token, TokenHash, WriteId};
+pub use receipt::{Fingerprint, LastWrite, ReceiptKey};
+pub(crate) use receipt::{
+    Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
+};
 pub use refusal::{Holder, Reason, Refusal, Stale};
-pub use settle::{Checked, Completed, Released, Renewal, Renewed};
+pub use settle::{Checked, Renewal, Written};
 pub(crate) use settle::{check, complete, given_back, release, renew};
 pub use standing::{Ending, Facts, Lapse, Standing, standing};
 
@@ -37,11 +42,11 @@ impl<T> Step<T> {
         Step { write: Some(next), answer: Ok(answer) }
     }
 
-    fn answer(answer: T) -> Step<T> {
+    pub(crate) fn answer(answer: T) -> Step<T> {
         Step { write: None, answer: Ok(answer) }
     }
 
-    fn refuse(node: &Node, reason: Reason) -> Step<T> {
+    pub(crate) fn refuse(node: &Node, reason: Reason) -> Step<T> {
         Step { write: None, answer: Err(Refusal::new(node, reason)) }
     }
 }

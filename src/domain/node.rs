@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::receipt::LastWrite;
 use crate::host::{Place, Process};
 use crate::id::NodeId;
 
@@ -26,6 +27,8 @@ pub struct Node {
     pub progress: Option<Value>,
     /// The last takeover by force.
     pub forced: Option<Forced>,
+    /// The request that made this version, if it came with a receipt.
+    pub last_write: Option<LastWrite>,
     /// Fields of the same format that this program doesn't know; a rewrite keeps them.
     pub extra: Map<String, Value>,
 }
@@ -42,13 +45,14 @@ impl Node {
             state: State::Ready,
             progress: None,
             forced: None,
+            last_write: None,
             extra: Map::new(),
         }
     }
 
     /// The record's successor, made by the write `write`, in another state.
     pub(crate) fn next(&self, write: WriteId, state: State) -> Node {
-        Node { version: self.version + 1, write, state, ..self.clone() }
+        Node { version: self.version + 1, write, state, last_write: None, ..self.clone() }
     }
 
     /// The claim on disk, live or over.
@@ -192,6 +196,13 @@ impl Token {
     /// A token of these bits.
     pub(crate) fn of(bits: u128) -> Token {
         Token(format!("{bits:032x}"))
+    }
+
+    /// A token of the first 128 bits of a hash.
+    pub(crate) fn of_hash(hash: blake3::Hash) -> Token {
+        let mut hex = hash.to_hex().to_string();
+        hex.truncate(32);
+        Token(hex)
     }
 
     /// What somebody shows as a token. Any text: what is no token matches no hash.

@@ -1,6 +1,7 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
 use super::node::{Claim, Node};
+use super::receipt::Fingerprint;
 use super::standing::Ending;
 use crate::error::Code;
 use crate::id::NodeId;
@@ -49,6 +50,13 @@ pub enum Reason {
     Stale(Stale),
     /// It is done already, by the same token, with another result.
     OtherResult,
+    /// The receipt's key was used for another request.
+    OtherRequest {
+        /// The fingerprint of the request that was made with this key.
+        recorded: Fingerprint,
+        /// The fingerprint of the one that was refused.
+        shown: Fingerprint,
+    },
     /// There is no such node.
     NotFound,
     /// The wait ended first; what it waited for.
@@ -125,6 +133,7 @@ impl Refusal {
             Reason::StaleVersion { .. } => Code::StaleVersion,
             Reason::Stale(_) => Code::StaleClaim,
             Reason::OtherResult => Code::IdempotencyConflict,
+            Reason::OtherRequest { .. } => Code::ReceiptConflict,
             Reason::NotFound => Code::NotFound,
             Reason::TimedOut(_) => Code::WaitTimeout,
         }
@@ -166,6 +175,11 @@ impl Refusal {
             Reason::OtherResult => {
                 format!("done already with this token (generation {generation}), and with another result")
             }
+            Reason::OtherRequest { recorded, shown } => format!(
+                "the receipt's key stands for another request (fingerprint {}, and this one is {})",
+                recorded.hex(),
+                shown.hex()
+            ),
             Reason::NotFound => "there is no such node".to_owned(),
             Reason::TimedOut(inner) => format!("waited in vain: {}", inner.message()),
         }
@@ -185,6 +199,9 @@ impl Refusal {
                 format!("stop working on it, or `claim acquire {id}` anew and start from what is there")
             }
             Reason::OtherResult => format!("the first result stands; `claim show {id}` has it"),
+            Reason::OtherRequest { .. } => {
+                "retry with what was asked for the first time, or use a new key for a new request".to_owned()
+            }
             Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),
         }
     }

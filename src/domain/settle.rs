@@ -27,27 +27,19 @@ pub struct Renewal {
     pub progress: Option<Value>,
 }
 
-/// A claim just renewed.
+/// A change that stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Renewed {
+pub struct Written {
     /// The record as written.
     pub node: Node,
-}
-
-/// A claim just given back.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Released {
-    /// The record as written.
-    pub node: Node,
-}
-
-/// A node just ended as done, or a while ago by the same call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Completed {
-    /// The record.
-    pub node: Node,
-    /// Was it done already, by this token and with this result?
+    /// Did it stand already, by an earlier call of the same request?
     pub replay: bool,
+}
+
+impl Written {
+    fn step(node: Node) -> Step<Written> {
+        Step::write(node.clone(), Written { node, replay: false })
+    }
 }
 
 /// The claim that `token` holds on `node` now, or why it holds none.
@@ -83,7 +75,7 @@ pub(crate) fn renew(
     token: &Token,
     renewal: &Renewal,
     write: WriteId,
-) -> Step<Renewed> {
+) -> Step<Written> {
     let claim = match held(node, facts, token) {
         Ok((claim, _)) => claim,
         Err(reason) => return Step::refuse(node, reason),
@@ -95,7 +87,7 @@ pub(crate) fn renew(
     if renewal.progress.is_some() {
         next.progress = renewal.progress.clone();
     }
-    Step::write(next.clone(), Renewed { node: next })
+    Written::step(next)
 }
 
 /// Gives the node back, and the attempt with it: ready, or blocked for a reason.
@@ -105,7 +97,7 @@ pub(crate) fn release(
     token: &Token,
     block: Option<&str>,
     write: WriteId,
-) -> Step<Released> {
+) -> Step<Written> {
     let claim = match held(node, facts, token) {
         Ok((claim, _)) => claim,
         Err(reason) => return Step::refuse(node, reason),
@@ -121,7 +113,7 @@ pub(crate) fn release(
     };
     let mut next = node.next(write, state);
     next.attempt = node.attempt.saturating_sub(1);
-    Step::write(next.clone(), Released { node: next })
+    Written::step(next)
 }
 
 /// The node without the claim that `token` took, even if that is over; the attempt is given back too. `None`:
@@ -140,12 +132,12 @@ pub(crate) fn complete(
     token: &Token,
     result: &Value,
     write: WriteId,
-) -> Step<Completed> {
+) -> Step<Written> {
     if let Standing::Ended(Ending::Done, outcome) = standing(node, facts)
         && outcome.token_hash == Some(token.hash())
     {
         return if outcome.result == *result {
-            Step::answer(Completed { node: node.clone(), replay: true })
+            Step::answer(Written { node: node.clone(), replay: true })
         } else {
             Step::refuse(node, Reason::OtherResult)
         };
@@ -164,5 +156,5 @@ pub(crate) fn complete(
         extra: Default::default(),
     };
     let next = node.next(write, State::Done(outcome));
-    Step::write(next.clone(), Completed { node: next, replay: false })
+    Written::step(next)
 }

@@ -2,19 +2,17 @@
 
 use serde_json::{Map, Value};
 
+use super::Malformed;
 use super::fields::Fields;
-use super::{FORMAT, Malformed};
 use crate::domain::node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, TokenHash, WriteId};
+use crate::domain::receipt::LastWrite;
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
 use crate::time::MAX_LEASE;
 
 /// The node that a record's fields say.
-pub(super) fn node(mut fields: Fields) -> Result<Node, Malformed> {
-    let format: u64 = fields.take("format")?;
-    if format > FORMAT {
-        return Err(Malformed::TooNew(format));
-    }
+pub(in crate::domain) fn node(mut fields: Fields) -> Result<Node, Malformed> {
+    super::check_format(&mut fields)?;
     let id: String = fields.take("id")?;
     let id = NodeId::new(id).map_err(|e| Malformed::Broken(e.to_string()))?;
     Ok(Node {
@@ -26,6 +24,7 @@ pub(super) fn node(mut fields: Fields) -> Result<Node, Malformed> {
         state: state(&mut fields)?,
         progress: fields.0.shift_remove("progress"),
         forced: fields.object("forced", forced)?,
+        last_write: fields.object("last_write", LastWrite::read)?,
         extra: fields.0,
     })
 }

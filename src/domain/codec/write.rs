@@ -8,10 +8,27 @@ use crate::host::Group;
 use crate::time::rfc3339;
 
 /// JSON that `cat` shows well.
-pub(super) fn to_bytes(map: &Map<String, Value>) -> Vec<u8> {
+pub(in crate::domain) fn to_bytes(map: &Map<String, Value>) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(map).unwrap_or_default(); // maps with text keys: no error is possible
     bytes.push(b'\n');
     bytes
+}
+
+/// JSON in canonical form: no spaces, each object's fields in the order of their names. Numbers stay as written.
+pub(in crate::domain) fn canonical(value: &Value) -> String {
+    sorted(value).to_string()
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(values) => values.iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            fields.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 /// The record for people and scripts: its fields by their names, without the secrets' hashes.
@@ -19,7 +36,7 @@ pub fn for_show(node: &Node) -> Map<String, Value> {
     to_json(node, false)
 }
 
-pub(super) fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
+pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
     put("format", json!(FORMAT));
@@ -57,6 +74,9 @@ pub(super) fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
         let Forced { reason, by, from, at_ms, extra } = forced;
         let json = json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)});
         put("forced", with_extra(json, extra));
+    }
+    if let Some(last) = node.last_write.as_ref().filter(|_| secrets) {
+        map.insert("last_write".to_owned(), last.to_json());
     }
     for (name, value) in &node.extra {
         map.entry(name.as_str()).or_insert_with(|| value.clone());
