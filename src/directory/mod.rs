@@ -5,6 +5,7 @@ mod keeper;
 mod lease;
 mod look;
 mod receipts;
+mod tasks;
 mod update;
 mod wait;
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::Directory;
-use crate::domain::{Answer, Facts, Malformed, Node, State, Step, WriteId, decode, encode_within_limit};
+use crate::domain::{
+    Answer, Facts, Lack, Malformed, Need, Node, State, Step, WriteId, decode, encode_within_limit,
+};
 use crate::error::{Code, Error, Result};
 use crate::host::{Life, Now};
 use crate::id::NodeId;
@@ -154,12 +156,28 @@ impl Directory {
         }
     }
 
-    /// Tells `use_facts` the time and what is known of the process that `node`'s claim is bound to.
+    /// Tells `use_facts` the time, what is known of the process that `node`'s claim is bound to, and what the node
+    /// waits for.
     pub(super) fn with_facts<T>(&self, node: &Node, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
         let bound = node.claim().and_then(|claim| claim.bound.as_ref());
         let life = bound.map_or(Life::Unknown, |bound| self.host.life(&bound.process));
-        let now: Now = self.host.now(); // after the record, and last of all
-        use_facts(&Facts { now, place: self.host.place(), life })
+        let needs = self.needs(node);
+        let now: Now = self.host.now(); // after the records, and last of all
+        use_facts(&Facts { now, place: self.host.place(), life, needs: &needs })
+    }
+
+    /// What `node`, if nobody has it, waits for. A dependency that is met stays so, hence reading one after the
+    /// other is as good as reading all at once.
+    fn needs(&self, node: &Node) -> Vec<Need> {
+        let task = node.task.as_ref().filter(|_| matches!(node.state, State::Ready));
+        let unmet = |on: &NodeId| match self.node(on) {
+            Ok(found) => Need::of(on, found.as_ref()),
+            Err(e) => Some(Need { on: on.clone(), lacks: Lack::Unreadable(e.to_string()) }),
+        };
+        let mut needs: Vec<Need> =
+            task.map(|task| task.after.iter().filter_map(unmet).collect()).unwrap_or_default();
+        needs.sort_by_key(Need::passes); // what no waiting helps is told first
+        needs
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Step;
-use super::node::{Bound, Claim, Forced, LeaseEnd, Node, State, Token, WriteId};
+use super::node::{Bound, Claim, Forced, Moment, Node, Outcome, State, Token, WriteId};
 use super::refusal::{Holder, Reason};
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
@@ -133,6 +133,9 @@ pub(crate) fn acquire(node: &Node, facts: &Facts<'_>, request: &Acquire, mint: &
             Step::refuse(node, Reason::Held(Holder::of(node, claim, remaining_ms)))
         }
         Standing::Adrift { claim } => rebase(node, claim, facts, mint.write),
+        Standing::Waiting(need) => Step::refuse(node, Reason::Waits(need.clone())),
+        Standing::NotYet { remaining_ms } => Step::refuse(node, Reason::NotYet(remaining_ms)),
+        Standing::Spent { claim } => fail_spent(node, claim, facts, mint.write),
         Standing::Blocked(block) => {
             Step::refuse(node, Reason::Blocked { reason: block.reason.clone(), by: block.by.clone() })
         }
@@ -156,7 +159,7 @@ fn take(
         owner: request.owner.clone(),
         token_hash: mint.token.hash(),
         acquired_ms: facts.now.wall_ms,
-        ends: LeaseEnd::after(lease_ms, facts),
+        ends: Moment::after(lease_ms, facts),
         lease_ms,
         host: mint.host.clone(),
         pid: request.bound.as_ref().map_or(mint.pid, |bound| bound.process.pid),
@@ -167,6 +170,7 @@ fn take(
     let mut next = node.next(mint.write, State::Claimed(claim));
     next.generation += 1;
     next.attempt = attempt.max(1);
+    next.not_before = None;
     if let Some(Force(reason)) = request.force.as_ref().filter(|_| overridden) {
         next.forced = Some(Forced {
             reason: reason.clone(),
@@ -186,9 +190,17 @@ fn take(
     Step::write(next, acquired)
 }
 
+/// Writes down that the last attempt is over, which nobody has recorded yet, and refuses.
+fn fail_spent(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
+    let reason = format!("its attempts are used up: the lease of attempt {} ended", node.attempt);
+    let next = node.next(write, State::Failed(Outcome::without_result(node, facts, &claim.owner, reason)));
+    let refusal = super::Refusal::new(&next, Reason::Spent(node.attempt));
+    Step { write: Some(next), answer: Err(refusal) }
+}
+
 /// Writes down an end that this machine's clock can reach, and refuses: the holder keeps its full lease once.
 fn rebase(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
-    let ends = LeaseEnd::after(claim.lease_ms, facts);
+    let ends = Moment::after(claim.lease_ms, facts);
     let next = node.next(write, State::Claimed(Claim { ends, ..claim.clone() }));
     let reason = match &next.state {
         State::Claimed(claim) => Reason::Held(Holder::of(&next, claim, Some(claim.lease_ms))),
@@ -198,10 +210,10 @@ fn rebase(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step
     Step { write: Some(next), answer }
 }
 
-impl LeaseEnd {
+impl Moment {
     /// `lease_ms` from now, on both clocks.
-    pub(crate) fn after(lease_ms: i64, facts: &Facts<'_>) -> LeaseEnd {
-        LeaseEnd {
+    pub(crate) fn after(lease_ms: i64, facts: &Facts<'_>) -> Moment {
+        Moment {
             wall_ms: facts.now.wall_ms.saturating_add(lease_ms),
             mono_ms: facts.now.mono_ms.saturating_add(lease_ms),
             place: facts.place.clone(),

@@ -10,20 +10,23 @@ mod receipt;
 mod refusal;
 mod settle;
 mod standing;
+mod task;
 
 pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, encode_within_limit};
-pub use node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, Token, TokenHash, WriteId};
+pub use node::{Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, Token, TokenHash, WriteId};
 pub use receipt::{Fingerprint, LastWrite, ReceiptKey};
 pub(crate) use receipt::{
     Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use refusal::{Holder, Reason, Refusal, Stale};
-pub use settle::{Checked, Renewal, Written};
-pub(crate) use settle::{check, complete, given_back, release, renew};
+pub use settle::{Checked, Renewal, Retry, Written};
+pub(crate) use settle::{check, complete, given_back, release, renew, retry};
 pub use standing::{Ending, Facts, Lapse, Standing, standing};
+pub use task::{Lack, Need, Review, Submission, Submitted, Task, Verdict};
+pub(crate) use task::{review, submit};
 
 /// What a request gets: the thing it asked for, or why not. Losing is a value.
 pub type Answer<T> = std::result::Result<T, Refusal>;

@@ -5,6 +5,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::receipt::LastWrite;
+use super::standing::Facts;
+use super::task::{Review, Task};
 use crate::host::{Place, Process};
 use crate::id::NodeId;
 
@@ -23,6 +25,12 @@ pub struct Node {
     pub attempt: u64,
     /// Its state, with all that the state has.
     pub state: State,
+    /// What it is a task for, once somebody has submitted it as one.
+    pub task: Option<Task>,
+    /// What a reviewer said of the outcome.
+    pub review: Option<Review>,
+    /// From when on it can be taken, after a retry.
+    pub not_before: Option<Delay>,
     /// What the last owner left for the next one.
     pub progress: Option<Value>,
     /// The last takeover by force.
@@ -43,6 +51,9 @@ impl Node {
             generation: 0,
             attempt: 0,
             state: State::Ready,
+            task: None,
+            review: None,
+            not_before: None,
             progress: None,
             forced: None,
             last_write: None,
@@ -108,7 +119,7 @@ pub struct Claim {
     /// When it was taken: milliseconds since 1970.
     pub acquired_ms: i64,
     /// When the lease ends.
-    pub ends: LeaseEnd,
+    pub ends: Moment,
     /// How long a renewal lasts, in milliseconds.
     pub lease_ms: i64,
     /// The host's name.
@@ -121,15 +132,27 @@ pub struct Claim {
     pub extra: Map<String, Value>,
 }
 
-/// When a lease ends, on both clocks.
+/// A moment, such as a lease's end, on both clocks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LeaseEnd {
+pub struct Moment {
     /// On the wall clock: milliseconds since 1970.
     pub wall_ms: i64,
     /// On the monotonic clock of `place`, in milliseconds. It decides wherever it can be read.
     pub mono_ms: i64,
     /// Where that monotonic clock counts.
     pub place: Place,
+}
+
+/// A node given back to be taken only later.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delay {
+    /// From when on.
+    pub until: Moment,
+    /// How long that was when it was written, in milliseconds: a moment that seems further away than this is
+    /// past, as after a reboot with the clock set back.
+    pub length_ms: i64,
+    /// The reason given.
+    pub reason: Option<String>,
 }
 
 /// The process a claim is bound to, and how.
@@ -186,6 +209,21 @@ pub struct Outcome {
     pub token_hash: Option<TokenHash>,
     /// Fields that this program doesn't know.
     pub extra: Map<String, Value>,
+}
+
+impl Outcome {
+    /// An end that has a reason and no result.
+    pub(crate) fn without_result(node: &Node, facts: &Facts<'_>, by: &str, reason: String) -> Outcome {
+        Outcome {
+            result: Value::Null,
+            reason: Some(reason),
+            by: by.to_owned(),
+            generation: node.generation,
+            at_ms: facts.now.wall_ms,
+            token_hash: None,
+            extra: Map::new(),
+        }
+    }
 }
 
 /// A claim's secret: 128 random bits, opaque, told to the winner only. It goes with every later write.
@@ -251,6 +289,11 @@ pub struct WriteId(pub(super) u128);
 impl WriteId {
     pub(crate) fn of(random: u128) -> WriteId {
         WriteId(random)
+    }
+
+    /// Eight random bits, for what only has to scatter.
+    pub(super) fn low_byte(self) -> u8 {
+        self.0 as u8
     }
 }
 

@@ -11,6 +11,7 @@ use super::claim::Acquired;
 use super::codec::{self, Fields, Malformed};
 use super::node::{Node, Token, WriteId};
 use super::settle::Written;
+use super::task::Submitted;
 use crate::error::{Error, Result};
 use crate::time::rfc3339;
 
@@ -196,5 +197,15 @@ impl Recorded for Acquired {
             replay: true,
             nonce: text("nonce"),
         }
+    }
+}
+
+impl Recorded for Submitted {
+    fn rest(&self) -> Value {
+        Value::Null
+    }
+
+    fn restore(node: Node, _rest: &Value) -> Submitted {
+        Submitted { node, existing: true, differing: Vec::new(), replay: true }
     }
 }

@@ -4,3 +4,4 @@ pub(super) mod acquire;
 pub(super) mod look;
 pub(super) mod place;
 pub(super) mod settle;
+pub(super) mod task;

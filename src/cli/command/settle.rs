@@ -1,6 +1,6 @@
 //! `claim check`, `renew`, `release`, `complete`.
 
-use claimdir::domain::Node;
+use claimdir::domain::{Node, Retry};
 use claimdir::time::{human, rfc3339, rfc3339_seconds};
 use claimdir::{Error, NodeId, Renewal, Result, Token};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(crate) fn again(replay: bool) -> &'static str {
 }
 
 /// What every answer about a held node has.
-fn claim_fields(node: &Node) -> Value {
+pub(crate) fn claim_fields(node: &Node) -> Value {
     let claim = node.claim();
     json!({
         "id": node.id.as_str(),
@@ -106,6 +106,29 @@ pub(crate) fn complete(args: args::Complete, context: &Context) -> Result<Report
                 format!("DONE {} generation={}{again}", harmless(id.as_str()), completed.node.generation);
             let mut fields = claim_fields(&completed.node);
             fields["replay"] = json!(completed.replay);
+            Report::yes(line, fields)
+        }
+        Err(refusal) => Report::refused(&refusal),
+    })
+}
+
+pub(crate) fn retry(args: args::Retry, context: &Context) -> Result<Report> {
+    let (id, token) = held(&args.held)?;
+    let how = Retry { reason: args.reason, after: args.after.unwrap_or_default() };
+    Ok(match context.directory_once(&args.once)?.retry(&id, &token, &how)? {
+        Ok(given_back) => {
+            let node = &given_back.node;
+            let (id, again) = (harmless(id.as_str()), again(given_back.replay));
+            let mut fields = claim_fields(node);
+            fields["replay"] = json!(given_back.replay);
+            let line = match &node.not_before {
+                Some(delay) => {
+                    fields["not_before"] = json!(rfc3339(delay.until.wall_ms));
+                    let at = rfc3339_seconds(delay.until.wall_ms);
+                    format!("RETRY {id} attempt={} not-before={at}{again}", node.attempt)
+                }
+                None => format!("FAILED {id} attempt={}: its attempts are used up{again}", node.attempt),
+            };
             Report::yes(line, fields)
         }
         Err(refusal) => Report::refused(&refusal),

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::FORMAT;
-use crate::domain::node::{Bound, Claim, Forced, LeaseEnd, Node, Outcome, State};
-use crate::host::Group;
+use crate::domain::node::{Bound, Claim, Delay, Forced, Moment, Node, Outcome, State};
+use crate::domain::task::{Review, Task};
+use crate::host::{Group, Place};
 use crate::time::rfc3339;
 
 /// JSON that `cat` shows well.
@@ -67,6 +68,19 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
             put("outcome", outcome_json(node.state.name(), outcome, secrets));
         }
     }
+    if let Some(task) = &node.task {
+        put("task", task_json(task));
+    }
+    if let Some(Review { accepted, by, note, at_ms, extra }) = &node.review {
+        let state = if *accepted { "accepted" } else { "rejected" };
+        let json = json!({"state": state, "by": by, "note": note, "at": rfc3339(*at_ms)});
+        put("review", with_extra(json, extra));
+    }
+    if let Some(Delay { until, length_ms, reason }) = &node.not_before {
+        let at = rfc3339(until.wall_ms);
+        let clock = clock_json("at_mono_ms", until);
+        put("not_before", json!({"at": at, "length_ms": length_ms, "reason": reason, "clock": clock}));
+    }
     if let Some(progress) = &node.progress {
         put("progress", progress.clone());
     }
@@ -84,21 +98,36 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
     map
 }
 
+fn task_json(task: &Task) -> Value {
+    let after: Vec<&str> = task.after.iter().map(|id| id.as_str()).collect();
+    let json = json!({
+        "title": task.title,
+        "input": task.input,
+        "input_hash": task.input_hash,
+        "after": after,
+        "review": task.review,
+        "max_attempts": task.max_attempts,
+        "by": task.by,
+        "submitted_at": rfc3339(task.submitted_ms),
+    });
+    with_extra(json, &task.extra)
+}
+
+/// The monotonic part of a moment, its time under `name`.
+fn clock_json(name: &str, moment: &Moment) -> Value {
+    let Place { machine, boot, time_namespace } = &moment.place;
+    json!({name: moment.mono_ms, "machine": machine, "boot": boot, "time_namespace": time_namespace})
+}
+
 fn claim_json(claim: &Claim, secrets: bool) -> Value {
-    let LeaseEnd { wall_ms, mono_ms, place } = &claim.ends;
     let mut json = json!({
         "owner": claim.owner,
         "acquired_at": rfc3339(claim.acquired_ms),
-        "expires_at": rfc3339(*wall_ms),
+        "expires_at": rfc3339(claim.ends.wall_ms),
         "lease_ms": claim.lease_ms,
         "host": claim.host,
         "pid": claim.pid,
-        "clock": {
-            "ends_mono_ms": mono_ms,
-            "machine": place.machine,
-            "boot": place.boot,
-            "time_namespace": place.time_namespace,
-        },
+        "clock": clock_json("ends_mono_ms", &claim.ends),
     });
     if secrets {
         json["token_hash"] = json!(claim.token_hash.hex());
