@@ -153,7 +153,7 @@ pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
     Ok(if seen.unreadable.is_empty() {
         report
     } else {
-        let message = format!("{} records can't be read", seen.unreadable.len());
+        let message = format!("records that can't be read: {}", seen.unreadable.len());
         report.but(Code::RecordUnreadable, message)
     })
 }

@@ -54,7 +54,11 @@ pub(crate) fn doctor(context: &Context) -> Result<Report> {
     }
     let fields = json!({"records": checkup.records, "faults": faults, "findings": Value::Array(findings)});
     let report = Report::yes(String::new(), fields).lines(lines);
-    Ok(if faults == 0 { report } else { report.but(Code::RecordUnreadable, format!("{faults} faults")) })
+    Ok(if faults == 0 {
+        report
+    } else {
+        report.but(Code::RecordUnreadable, format!("faults found: {faults}"))
+    })
 }
 
 pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {

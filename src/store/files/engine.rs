@@ -139,6 +139,10 @@ impl<F: Files> Store for FileStore<F> {
             }
             made => made,
         };
+        #[cfg(feature = "testing")]
+        if made.is_ok() {
+            super::testing::made();
+        }
         match made {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),

@@ -31,6 +31,10 @@ const COURTESY: Duration = Duration::from_millis(10);
 impl<F: Files> FileStore<F> {
     /// Replaces the bytes of the cell at `path`.
     pub(super) fn swap(&self, path: &str, expected: &[u8], new: &[u8]) -> Result<Replaced> {
+        #[cfg(feature = "testing")]
+        if let Some(broken) = self.mutant(path, expected, new) {
+            return broken;
+        }
         let stamp = self.stage(new)?;
         let key = intent::key_hash(path);
         let mine = stamp.announced(&key);
