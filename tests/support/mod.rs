@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 pub mod fake;
+pub mod stops;
 
 use std::fs;
 use std::io::Read;
