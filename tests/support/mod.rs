@@ -52,6 +52,8 @@ pub struct Claimed {
     pub reclaimed_from: Option<String>,
     pub forced: bool,
     pub progress: Value,
+    pub replay: bool,
+    pub lost: bool,
 }
 
 /// The JSON answer of a command that did not say yes.
