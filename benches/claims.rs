@@ -13,15 +13,17 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, RawDir, fdatasync, fstat, fsync, openat, renameat};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Blocks of each side, taken in turns, so that what else the machine does hits both.
-const BLOCKS: usize = 41;
+/// Short blocks of each side, taken in turns: what else the machine does hits both, and few of them.
+const BLOCKS: usize = 201;
+/// Rounds of takeovers, each after a wait for the leases to end.
+const ROUNDS: usize = 10;
 
 fn main() {
     for (name, folder) in table::folders() {
-        compare(name, &folder, false, 100, 1.5);
+        compare(name, &folder, false, 10, 1.5);
     }
     let (name, folder) = table::folders().swap_remove(0);
-    compare(name, &folder, true, 20, 1.2);
+    compare(name, &folder, true, 2, 1.2);
 }
 
 /// All three operations on one file system; `count` operations a block.
@@ -35,43 +37,45 @@ fn compare(name: &str, folder: &Path, sync: bool, count: usize, most: f64) {
         table::row(&format!("library: {what}, {name}"), &measured, ours / bare, most);
     };
     let fresh = |ours: &Ours, n: usize| ours.acquire(n, Acquire::DEFAULT_LEASE);
-    report("fresh acquire", turns(count, true, |n| fresh(&ours, n), |n| bare.fresh(n)));
+    report("fresh acquire", turns(count, |n| fresh(&ours, n), |n| bare.fresh(n)));
 
-    // The block that is taken over was taken before, and its leases have ended.
-    let short = Duration::from_millis(400);
-    let base = BLOCKS * count;
-    for n in 0..count {
-        ours.acquire(base + n, short);
-        bare.fresh(base + n);
+    // Rounds of blocks over the same nodes, whose leases of the round before have ended.
+    let (short, base, nodes) = (Duration::from_millis(500), BLOCKS * count, BLOCKS / ROUNDS * count);
+    for n in base..base + nodes {
+        ours.acquire(n, short);
+        bare.fresh(n);
     }
-    let over = |ours: &Ours, n: usize| ours.acquire(base + n, short);
-    let wait = || std::thread::sleep(short + Duration::from_millis(10));
-    report("takeover", turns_after(wait, count, |n| over(&ours, n), |n| bare.replace(base + n)));
+    let over = || {
+        std::thread::sleep(short + Duration::from_millis(10));
+        turns_from(base, BLOCKS / ROUNDS, count, &|n| ours.acquire(n, short), &|n| bare.replace(n))
+    };
+    report("takeover", medians((0..ROUNDS).map(|_| over())));
 
     let held = ours.held();
-    report("renewal", turns(count, false, |_| ours.renew(&held), |n| bare.replace(base + n % count)));
+    report("renewal", turns(count, |_| ours.renew(&held), |n| bare.replace(base + n % nodes)));
 }
 
-/// Microseconds an operation, for both, by medians of blocks. `fresh`: no number is used twice.
-fn turns(count: usize, fresh: bool, ours: impl Fn(usize), bare: impl Fn(usize)) -> (f64, f64) {
-    let (mut a, mut b) = (Vec::new(), Vec::new());
-    for block in 0..BLOCKS {
-        let first = if fresh { block * count } else { 0 };
-        a.push(timed(first, count, &ours));
-        b.push(timed(first, count, &bare));
-    }
-    (table::median(a), table::median(b))
+type Times = (Vec<f64>, Vec<f64>);
+
+/// Microseconds an operation, for both sides, in blocks of `count` with numbers from `first` on.
+fn turns_from(
+    first: usize,
+    blocks: usize,
+    count: usize,
+    ours: &impl Fn(usize),
+    bare: &impl Fn(usize),
+) -> Times {
+    let block = |n: usize| first + n * count;
+    (0..blocks).map(|n| (timed(block(n), count, ours), timed(block(n), count, bare))).unzip()
 }
 
-/// The same numbers in each block, after `wait`.
-fn turns_after(wait: impl Fn(), count: usize, ours: impl Fn(usize), bare: impl Fn(usize)) -> (f64, f64) {
-    let (mut a, mut b) = (Vec::new(), Vec::new());
-    for _ in 0..BLOCKS / 3 {
-        wait();
-        a.push(timed(0, count, &ours));
-        b.push(timed(0, count, &bare));
-    }
-    (table::median(a), table::median(b))
+fn medians(rounds: impl Iterator<Item = Times>) -> (f64, f64) {
+    let (ours, bare): (Vec<_>, Vec<_>) = rounds.unzip();
+    (table::median(ours.concat()), table::median(bare.concat()))
+}
+
+fn turns(count: usize, ours: impl Fn(usize), bare: impl Fn(usize)) -> (f64, f64) {
+    medians(std::iter::once(turns_from(0, BLOCKS, count, &ours, &bare)))
 }
 
 fn timed(first: usize, count: usize, act: &impl Fn(usize)) -> f64 {

@@ -90,7 +90,7 @@ at() {
 # busy that the lease is over before it is told, once more.
 seed() {
     local answer
-    until answer=$("$claim" acquire "$1" --owner holder --lease "$2" --json); do :; done
+    until answer=$("$claim" acquire "$1" --owner holder --lease "$2" --json 2>/dev/null); do :; done
     [[ $answer =~ \"generation\":([0-9]+),\"version\":([0-9]+),.*\"token\":\"([0-9a-f]+)\",\"expires_at\":\"([^\"]+) ]]
     generation=${BASH_REMATCH[1]} version=${BASH_REMATCH[2]} token=${BASH_REMATCH[3]} expires=${BASH_REMATCH[4]}
 }
@@ -293,23 +293,27 @@ hunt() {
     fi
 }
 
-if [[ $pauses ]]; then export CLAIM_TEST_PAUSES=1; fi
-echo "$processes processes a round${pauses:+, random pauses of up to 200 µs between calls}"
-printf '%-42s %6s %5s %5s %10s %6s %9s\n' "winners a round of" rounds least most violations holder seconds
-run fresh "a fresh node"
-run synced "a fresh node, synced"
-run expired "an expired claim"
-run renewal "an expired claim, its holder renewing" 0
-run forced "a takeover by force, its holder renewing" 0
-run release "a release against a takeover" 0
-run dead_maker "a fresh node whose maker was killed"
-if [[ $pauses ]]; then
-    echo
-    for mutant in "${MUTANTS[@]}"; do
-        case $mutant in
-        renew-by-rename) hunt "$mutant" forced ;;
-        *) hunt "$mutant" expired ;;
-        esac
-    done
-fi
+main() {
+    if [[ $pauses ]]; then export CLAIM_TEST_PAUSES=1; fi
+    echo "$processes processes a round${pauses:+, random pauses of up to 200 µs between calls}"
+    printf '%-42s %6s %5s %5s %10s %6s %9s\n' "winners a round of" rounds least most violations holder seconds
+    run fresh "a fresh node"
+    run synced "a fresh node, synced"
+    run expired "an expired claim"
+    run renewal "an expired claim, its holder renewing" 0
+    run forced "a takeover by force, its holder renewing" 0
+    run release "a release against a takeover" 0
+    run dead_maker "a fresh node whose maker was killed"
+    if [[ $pauses ]]; then
+        echo
+        for mutant in "${MUTANTS[@]}"; do
+            case $mutant in
+            renew-by-rename) hunt "$mutant" forced ;;
+            *) hunt "$mutant" expired ;;
+            esac
+        done
+    fi
+}
+
+main
 exit "$failed"

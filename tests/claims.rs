@@ -324,6 +324,13 @@ fn the_answer_of_a_claim_says_what_stands() {
 }
 
 #[test]
+fn a_lease_is_thirty_seconds_unless_said() {
+    let world = World::new();
+    let claimed = said(world.claim().args(["acquire", "n", "--json"]).env_remove("CLAIM_LEASE"));
+    assert_eq!(claimed.expect::<Claimed>(0).lease_ms, 30_000);
+}
+
+#[test]
 fn a_token_is_never_shown_again() {
     let world = World::new();
     let token = world.take("n --owner alice").token;

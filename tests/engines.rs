@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use claimdir::NodeId;
 use claimdir::host::Os;
 use claimdir::store::files::{FileStore, Options};
-use claimdir::store::{Memory, contract};
+use claimdir::store::{Key, Memory, Replaced, Store, contract};
 
 #[test]
 fn memory() {
@@ -28,4 +29,16 @@ fn directory_synced() {
 #[test]
 fn directory_not_synced() {
     directory(false);
+}
+
+#[test]
+fn the_next_writer_makes_what_a_maker_that_died_left_out() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join(".claims");
+    std::fs::create_dir_all(path.join(".store/intents")).unwrap();
+    let store = FileStore::open(&path, Options::default(), Arc::new(Os::new())).unwrap();
+    let key = Key::Node(NodeId::new("parser").unwrap());
+    assert!(store.make(&key).unwrap());
+    assert!(matches!(store.replace(&key, b"", b"{}").unwrap(), Replaced::Done));
+    assert!(path.join(".gitignore").exists() && path.join(".store/format").exists());
 }

@@ -174,6 +174,7 @@ fn id() -> impl Strategy<Value = NodeId> {
         Just("%2E".to_owned()),
         Just("%".to_owned()),
         Just("a".repeat(300)),
+        (238usize..242, "\\.{1,2}[a-b]?").prop_map(|(length, tail)| "a".repeat(length) + &tail),
         "[a-c%./ \\\\_-]{1,3}",
         any::<String>(),
     ];

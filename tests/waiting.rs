@@ -6,11 +6,12 @@
 mod support;
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use claimdir::domain::Bound;
-use claimdir::host::Life;
+use claimdir::host::{Life, Os};
 use claimdir::{Code, Directory};
 use support::fake::{Fake, Rigged, by, id, take};
 use support::{Claimed, Refused, Running, World, said, until};
@@ -20,14 +21,18 @@ fn waiter(world: &World, more: &[&str]) -> Running {
     let mut command = world.claim();
     command.args(["acquire", "n", "--owner", "waiter", "--wait=1h", "--json"]).args(more);
     let waiting = Running::spawn(&mut command);
-    let stat = format!("/proc/{}/syscall", waiting.id());
-    // Waiting is sleeping in poll(2) or ppoll(2).
-    let polls = ["7 ", "271 ", "73 "];
-    until("it waits", || {
-        let call = fs::read_to_string(&stat).unwrap_or_default();
-        call.is_empty() || polls.iter().any(|number| call.starts_with(number))
-    });
+    until_it_waits(&waiting);
     waiting
+}
+
+/// Waiting is sleeping in poll(2) or ppoll(2).
+fn until_it_waits(waiting: &Running) {
+    let [comm, call] = ["comm", "syscall"].map(|file| format!("/proc/{}/{file}", waiting.id()));
+    until("it waits", || {
+        let call = fs::read_to_string(&call).unwrap_or_default();
+        fs::read_to_string(&comm).is_ok_and(|name| name == "claim\n")
+            && (call.is_empty() || ["7 ", "271 ", "73 "].iter().any(|number| call.starts_with(number)))
+    });
 }
 
 fn exit_of(world: &World, line: &str) -> i32 {
@@ -178,8 +183,7 @@ fn where_inotify_is_used_up_waiting_still_ends() {
     let mut command = world.clean("unshare");
     command.args(["-r", "sh", "-c", used_up]).env("CLAIM", env!("CARGO_BIN_EXE_claim"));
     let waiting = Running::spawn(&mut command);
-    let comm = format!("/proc/{}/comm", waiting.id());
-    until("it has begun", || fs::read_to_string(&comm).is_ok_and(|name| name == "claim\n"));
+    until_it_waits(&waiting);
     assert_eq!(exit_of(&world, &format!("release n --token {held}")), 0);
     assert_eq!(waiting.said().expect::<Claimed>(0).generation, 2);
 }
@@ -192,6 +196,23 @@ fn a_watch_that_never_wakes_delays_and_loses_nothing() {
     let start = host.now().mono_ms;
     let bob = directory.acquire(&id("n"), &by("bob"), Duration::from_secs(3600)).unwrap().unwrap();
     assert_eq!((bob.generation(), host.now().mono_ms - start), (2, 10_000), "not at the lease's end");
+}
+
+#[test]
+fn a_process_that_ends_wakes_by_itself() {
+    let store = Rigged::new(Fake::new("boot"));
+    store.only_others.store(true, SeqCst); // neither a change nor the clock wakes
+    let directory = Directory::over(store, Arc::new(Os::new()));
+    let mut worker = Running::idle();
+    let process = directory.host().process(worker.id(), None).unwrap();
+    let lease = Duration::from_secs(3600);
+    let _ = take(&directory, &by("alice").lease(lease).bound(Bound { process, until_exit: false })).leave();
+    let waiting = std::thread::spawn({
+        let directory = directory.clone();
+        move || directory.acquire(&id("n"), &by("bob"), lease).unwrap().unwrap().generation()
+    });
+    worker.end();
+    assert_eq!(waiting.join().unwrap(), 2);
 }
 
 #[test]

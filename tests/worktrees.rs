@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use claimdir::locate::{Located, OwnerSource, Places, Why, locate, locate_for_init, owner};
+use claimdir::locate::{Located, OwnerSource, Places, Why, locate, locate_for_init, owner, worktree};
 use claimdir::{Code, Error};
 
 /// A scratch folder, free of symbolic links, and a git that knows no other configuration.
@@ -64,6 +64,10 @@ impl World {
         locate(&Places { argument: None, variable: None, cwd: &self.at(cwd) })
     }
 
+    fn worktree(&self, cwd: &str) -> Option<PathBuf> {
+        worktree(&self.at(cwd))
+    }
+
     fn init(&self, cwd: &str) -> Located {
         locate_for_init(&Places { argument: None, variable: None, cwd: &self.at(cwd) }).unwrap()
     }
@@ -105,7 +109,7 @@ fn a_plain_repository_has_it_at_its_root() {
     world.folder("main/a/b");
     world.agree(&["main", "main/a", "main/a/b"], "main/.claims");
     let located = world.locate("main/a").unwrap();
-    assert_eq!(located.worktree, Some(world.at("main")));
+    assert_eq!(world.worktree("main/a"), Some(world.at("main")));
     assert_eq!(located.why, Why::MainWorktree { root: world.at("main") });
     assert_eq!(located.why.to_string(), "in the main worktree of this git repository, for all its worktrees");
 }
@@ -130,8 +134,8 @@ fn linked_worktrees_share_the_main_ones() {
     let everywhere =
         ["main", "main/nested", "main/nested/wt", "main/nested/wt/a", "beside", "beside/a/b", "far/away"];
     world.agree(&everywhere, "main/.claims");
-    assert_eq!(world.locate("beside/a/b").unwrap().worktree, Some(world.at("beside")));
-    assert_eq!(world.locate("main/nested/wt/a").unwrap().worktree, Some(world.at("main/nested/wt")));
+    assert_eq!(world.worktree("beside/a/b"), Some(world.at("beside")));
+    assert_eq!(world.worktree("main/nested/wt/a"), Some(world.at("main/nested/wt")));
 }
 
 #[test]
@@ -170,8 +174,8 @@ fn a_bare_repository_has_it_inside() {
     world.agree(&everywhere, "bare.git/.claims");
     let located = world.locate("wt/a").unwrap();
     assert_eq!(located.why, Why::BareRepository { common: world.at("bare.git") });
-    assert_eq!(located.worktree, Some(world.at("wt")));
-    assert_eq!(world.locate("bare.git").unwrap().worktree, None);
+    assert_eq!(world.worktree("wt/a"), Some(world.at("wt")));
+    assert_eq!(world.worktree("bare.git"), None);
 }
 
 #[test]
@@ -184,7 +188,7 @@ fn a_hidden_bare_repository_with_worktrees_around_it_has_it_inside() {
     world.git("project", "worktree add -q main");
     world.git("project", "worktree add -q --detach other");
     world.agree(&["project", "project/.bare", "project/main", "project/other"], "project/.bare/.claims");
-    assert_eq!(world.locate("project").unwrap().worktree, None);
+    assert_eq!(world.worktree("project"), None);
 }
 
 #[test]
@@ -220,7 +224,7 @@ fn a_separate_git_folder_has_it_inside() {
     world.agree(&["main", "wt", "store"], "store/.claims");
     let located = world.locate("main").unwrap();
     assert_eq!(located.why, Why::GitFolder { common: world.at("store") });
-    assert_eq!(located.worktree, Some(world.at("main")));
+    assert_eq!(world.worktree("main"), Some(world.at("main")));
 }
 
 #[test]
@@ -244,8 +248,8 @@ fn a_submodule_has_its_own() {
     world.folder("super/sub/a");
     world.agree(&["super", "super/.git/modules"], "super/.claims");
     world.agree(&["super/sub", "super/sub/a", "super/.git/modules/sub", "subwt"], "super/sub/.claims");
-    assert_eq!(world.locate("super/sub/a").unwrap().worktree, Some(world.at("super/sub")));
-    assert_eq!(world.locate("subwt").unwrap().worktree, Some(world.at("subwt")));
+    assert_eq!(world.worktree("super/sub/a"), Some(world.at("super/sub")));
+    assert_eq!(world.worktree("subwt"), Some(world.at("subwt")));
     // Moves core.worktree to `config.worktree`.
     world.git("subwt", "sparse-checkout set a");
     assert!(!fs::read_to_string(world.at("super/.git/modules/sub/config")).unwrap().contains("worktree ="));
@@ -265,7 +269,7 @@ fn a_main_worktree_named_by_the_configuration_has_it() {
     fs::rename(world.at("main/.git"), world.at("files/meta/.git")).unwrap();
     world.git("files/meta", "config core.worktree ../..");
     world.agree(&["files/meta", "files/meta/a", "files/meta/.git"], "files/.claims");
-    assert_eq!(world.locate("files/meta/a").unwrap().worktree, Some(world.at("files")));
+    assert_eq!(world.worktree("files/meta/a"), Some(world.at("files")));
     world.folder("files/meta/a/.claims");
     world.refused("files/meta/a", Code::AmbiguousStore, &["files/.claims", "files/meta/a/.claims"]);
 }
@@ -277,7 +281,7 @@ fn inside_the_git_folder_it_is_the_repositorys() {
     world.git("main", "worktree add -q --detach ../wt");
     let inside = ["main/.git", "main/.git/hooks", "main/.git/worktrees", "main/.git/worktrees/wt"];
     world.agree(&inside, "main/.claims");
-    assert_eq!(world.locate("main/.git/worktrees/wt").unwrap().worktree, None);
+    assert_eq!(world.worktree("main/.git/worktrees/wt"), None);
 }
 
 #[test]
@@ -303,7 +307,8 @@ fn symbolic_links_do_not_lead_astray() {
     symlink(world.at("wt"), world.at("elsewhere/wt")).unwrap();
     world.agree(&["elsewhere/link", "elsewhere/link/b", "elsewhere/wt", "main"], "main/.claims");
     let located = world.locate("elsewhere/link/b/../..").unwrap();
-    assert_eq!((located.path, located.worktree), (world.at("main/.claims"), Some(world.at("main"))));
+    assert_eq!(located.path, world.at("main/.claims"));
+    assert_eq!(world.worktree("elsewhere/link/b/../.."), Some(world.at("main")));
 }
 
 #[test]
@@ -456,7 +461,7 @@ fn outside_git_the_nearest_one_upwards_counts() {
     for (cwd, expected) in [("a/b/c/d", "a/b"), ("a/b", "a/b"), ("a/e", "a"), ("a/.claims/x", "a")] {
         let located = world.locate(cwd).unwrap();
         assert_eq!(located.path, world.at(expected).join(".claims"), "from {cwd}");
-        assert_eq!((located.why, located.exists, located.worktree), (Why::Ancestor, true, None));
+        assert_eq!((located.why, located.exists, world.worktree(cwd)), (Why::Ancestor, true, None));
     }
     assert_eq!(world.init("a/e").path, world.at("a/.claims"));
 }
@@ -504,7 +509,7 @@ fn an_argument_beats_the_variable_and_that_beats_the_repository() {
     world.folder("one");
     let located = named(&world, Some("../one"), Some("../two")).unwrap();
     assert_eq!((located.path, located.why, located.exists), (world.at("one"), Why::Argument, true));
-    assert_eq!(located.worktree, Some(world.at("main")));
+    assert_eq!(world.worktree("main"), Some(world.at("main")));
     let located = named(&world, None, Some("../two")).unwrap();
     assert_eq!((located.path, located.why, located.exists), (world.at("two"), Why::Variable, false));
     assert!(!world.at("two").exists());
@@ -586,7 +591,7 @@ fn owned(argument: Option<&str>, variables: &[(&str, &str)]) -> Result<(String, 
         variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned())
     };
     let cwd = Path::new("/x/folder");
-    owner(argument, &env, "host", None, cwd).map(|owner| (owner.name, owner.source))
+    owner(argument, &env, "host", &|| None, cwd).map(|owner| (owner.name, owner.source))
 }
 
 #[test]
@@ -625,7 +630,7 @@ fn the_owner_is_the_first_that_is_named() {
 fn the_owner_names_the_worktree() {
     let env = |name: &str| (name == "USER").then(|| "u".to_owned());
     let name = |worktree: Option<&str>, cwd: &str| {
-        owner(None, &env, "h", worktree.map(Path::new), Path::new(cwd)).unwrap().name
+        owner(None, &env, "h", &|| worktree.map(PathBuf::from), Path::new(cwd)).unwrap().name
     };
     assert_eq!(name(Some("/r/tree"), "/r/tree/src"), "u@h:tree");
     assert_eq!(name(None, "/r/tree/src"), "u@h:src");
@@ -648,4 +653,22 @@ fn an_owner_is_kept_exactly_or_refused() {
     for refusal in refusals {
         assert_eq!(refusal.unwrap_err().code(), Code::Usage);
     }
+}
+
+#[test]
+fn a_directory_that_is_being_made_is_found_or_not_there_yet() {
+    let world = World::new();
+    let named = world.at(".claims");
+    let places = Places { argument: Some(&named), variable: None, cwd: &world.root };
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(|| {
+            for _ in 0..20_000 {
+                fs::create_dir(&named).unwrap();
+                fs::remove_dir(&named).unwrap();
+            }
+        });
+        while !maker.is_finished() {
+            locate(&places).unwrap();
+        }
+    });
 }

@@ -1,5 +1,6 @@
 //! The arguments, as types only. The comments are the help texts.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     /// Take a node, making it if there is none
     #[command(visible_alias = "take")]
     Acquire(Acquire),
+    /// Take a node, run a command, renewing meanwhile, and give the node back
+    Run(Run),
     /// Is this token the live holder's? Ask just before a side effect
     Check(Held),
     /// Let the lease end later
@@ -79,6 +82,9 @@ pub(crate) enum Command {
     Doctor,
     /// Forget receipts whose time is over
     Prune(Prune),
+    /// Wait to become the command of `run`
+    #[command(name = crate::cli::run::stub::SUBCOMMAND, hide = true)]
+    Hold(Hold),
 }
 
 /// One node.
@@ -147,6 +153,65 @@ pub(crate) struct Acquire {
     /// Print lines for a shell to `eval`
     #[arg(long)]
     pub(crate) export: bool,
+}
+
+/// Take a node, run a command, renewing meanwhile, and give the node back.
+///
+/// The command runs in a process group of its own and gets CLAIM_ID, CLAIM_TOKEN, CLAIM_GENERATION,
+/// CLAIM_ATTEMPT and CLAIMS_DIR. Standard output is the command's alone. What it leaves running in its group is
+/// stopped before the node is given back. It dies with `run`, and the claim is over when the whole group is gone.
+///
+/// Exit codes: the command's own, 128+n for a signal; 75 not claimed; 76 lease lost; 126 the command can't be
+/// executed, 127 it was not found; 125 any other failure of `run`, wrong usage included.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Run {
+    /// The node
+    #[arg(env = "CLAIM_ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) taking: Taking,
+    /// What becomes of the node after exit 0; after another exit it is released
+    #[arg(long, value_enum)]
+    pub(crate) then: Option<Then>,
+    /// Record the command's output as the node's result, as JSON if it is JSON, else as text, and pass it on
+    #[arg(long)]
+    pub(crate) result_from_stdout: bool,
+    /// What becomes of the command when the lease is lost: SIGTERM and 30 ms later SIGKILL to its whole group,
+    /// SIGTERM only, or nothing
+    #[arg(long, value_enum, default_value = "kill")]
+    pub(crate) on_lost: OnLost,
+    /// Write the JSON report to this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What becomes of a node after its command's exit 0.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It is done
+    Complete,
+    /// It is ready again
+    Release,
+}
+
+/// What becomes of the command when the lease is lost.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnLost {
+    /// SIGTERM, then SIGKILL
+    Kill,
+    /// SIGTERM
+    Term,
+    /// Nothing
+    Keep,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Hold {
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(clap::Args, Debug)]

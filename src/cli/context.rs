@@ -1,7 +1,7 @@
 //! Which claim directory a command works on, and in whose name.
 
 use std::cell::OnceCell;
-use std::env;
+use std::env::{self, VarError};
 use std::path::{Path, PathBuf};
 
 use claimdir::locate::{self, Located, Owner, Places};
@@ -95,10 +95,15 @@ impl Context {
 
     /// Whose the claims are.
     pub(crate) fn owner(&self, directory: &Directory) -> Result<Owner> {
-        let worktree = self.located()?.worktree.as_deref();
+        let cwd = Self::cwd()?;
+        let worktree = || locate::worktree(&cwd);
+        let not_text = matches!(env::var("CLAIM_OWNER"), Err(VarError::NotUnicode(_)));
+        if self.global.owner.is_none() && not_text {
+            return Err(Error::usage("the owner's name in CLAIM_OWNER is not valid UTF-8"));
+        }
         let variable = |name: &str| env::var(name).ok();
         let host = directory.host().name();
-        locate::owner(self.global.owner.as_deref(), &variable, &host, worktree, &Self::cwd()?)
+        locate::owner(self.global.owner.as_deref(), &variable, &host, &worktree, &cwd)
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::ser::{Formatter, Serializer};
 use super::text;
 
 /// The most bytes of JSON taken from an argument, a file or standard input.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// A JSON argument: literal, `@FILE`, or `-` for standard input.
 pub(crate) fn argument(option: &str, text: &str) -> Result<Value> {

@@ -11,11 +11,13 @@ mod command;
 mod context;
 mod json;
 mod report;
+mod run;
 mod text;
 
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use context::Context;
@@ -23,18 +25,33 @@ use report::Report;
 
 /// Parses, runs, prints; the exit code is the answer's.
 pub(crate) fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match parse() {
         Ok(args) => args,
-        Err(error) => return report::usage(&error),
+        Err(error) => return report::usage(&error, names_run()),
     };
     let context = Context::new(args.global);
     let report = dispatch(args.command, &context).unwrap_or_else(Report::error);
     ExitCode::from(report.deliver(&context))
 }
 
+/// Is the command `run`, as far as arguments that can't be understood say so?
+fn names_run() -> bool {
+    let lenient = Args::command().ignore_errors(true).try_get_matches();
+    lenient.is_ok_and(|matches| matches.subcommand_name() == Some("run"))
+}
+
+/// As `Args::try_parse` does, but what clap built is left to the end of the process, which is near: taking it
+/// apart would be a tenth of the instructions of a whole `acquire`.
+fn parse() -> Result<Args, clap::Error> {
+    let mut command = ManuallyDrop::new(Args::command());
+    let mut matches = ManuallyDrop::new(command.try_get_matches_from_mut(std::env::args_os())?);
+    Args::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
 fn dispatch(command: Command, context: &Context) -> claimdir::Result<Report> {
     match command {
         Command::Acquire(args) => command::acquire::run(args, context),
+        Command::Run(args) => Ok(command::run::run(&args, context)),
         Command::Check(args) => command::settle::check(args, context),
         Command::Renew(args) => command::settle::renew(args, context),
         Command::Release(args) => command::settle::release(args, context),
@@ -49,5 +66,6 @@ fn dispatch(command: Command, context: &Context) -> claimdir::Result<Report> {
         Command::Init => command::place::init(context),
         Command::Doctor => command::place::doctor(context),
         Command::Prune(args) => command::place::prune(args, context),
+        Command::Hold(args) => command::run::hold(&args),
     }
 }

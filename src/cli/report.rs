@@ -1,8 +1,9 @@
 //! One answer, for people and for programs, printed in one place.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use claimdir::domain::{Holder, Reason};
@@ -17,6 +18,9 @@ use super::text::harmless;
 /// The version of the JSON answers.
 const SCHEMA: u64 = 1;
 
+/// What `run` exits with where it failed itself: all other codes may be its command's.
+pub(crate) const FAILED: u8 = 125;
+
 /// What a command has to say.
 pub(crate) struct Report {
     exit: u8,
@@ -30,8 +34,12 @@ pub(crate) struct Report {
     fields: Map<String, Value>,
     /// Do the lines go to standard error, as for an error or where a shell reads standard output?
     aside: bool,
+    /// Is standard output somebody else's? Then all goes to standard error, the object last.
+    apart: bool,
+    /// Where the object goes, whatever else is told.
+    file: Option<PathBuf>,
     /// What to take back if the answer can't be told.
-    untold: Option<Box<dyn FnOnce()>>,
+    untold: Option<Box<dyn FnOnce() -> claimdir::Result<()>>>,
 }
 
 impl Report {
@@ -88,6 +96,8 @@ impl Report {
             hint: None,
             fields: Map::new(),
             aside: false,
+            apart: false,
+            file: None,
             untold: None,
         }
     }
@@ -116,6 +126,26 @@ impl Report {
         self
     }
 
+    /// Ends with this exit code.
+    pub(crate) fn exiting(mut self, exit: u8) -> Report {
+        self.exit = exit;
+        self
+    }
+
+    /// Puts `fields` first in the object; where both name a field, the report's own value stands.
+    pub(crate) fn over(mut self, mut fields: Map<String, Value>) -> Report {
+        fields.extend(std::mem::take(&mut self.fields));
+        self.fields = fields;
+        self
+    }
+
+    /// Leaves standard output alone, and writes the object to `file` too.
+    pub(crate) fn apart(mut self, file: Option<PathBuf>) -> Report {
+        self.apart = true;
+        self.file = file;
+        self
+    }
+
     /// Puts the lines on standard error, where a shell reads standard output.
     pub(crate) fn aside(mut self) -> Report {
         self.aside = true;
@@ -123,13 +153,16 @@ impl Report {
     }
 
     /// What to take back if nobody can be told.
-    pub(crate) fn or_else(mut self, untold: impl FnOnce() + 'static) -> Report {
+    pub(crate) fn or_else(mut self, untold: impl FnOnce() -> claimdir::Result<()> + 'static) -> Report {
         self.untold = Some(Box::new(untold));
         self
     }
 
     /// Prints the answer; the exit code is what came of that.
     pub(crate) fn deliver(mut self, context: &Context) -> u8 {
+        if self.apart {
+            return self.deliver_apart(context);
+        }
         let global = &context.global;
         let failed = self.exit != 0;
         if self.aside && (failed || !(global.quiet || global.json)) {
@@ -154,12 +187,40 @@ impl Report {
             Ok(()) => self.exit,
             Err(e) => {
                 say(&[format!("claim: cannot write the answer to standard output: {e}")]);
-                if let Some(untold) = self.untold.take() {
-                    untold();
+                if let Some(Err(e)) = self.untold.take().map(|untold| untold()) {
+                    let left = "claim: the claim could not be given back and lasts until its lease ends";
+                    say(&[format!("{left}: {}", harmless(&e.to_string()))]);
                 }
                 if self.exit == 0 { Code::StoreUnavailable.exit() } else { self.exit }
             }
         }
+    }
+
+    fn deliver_apart(mut self, context: &Context) -> u8 {
+        let (quiet, json) = (context.global.quiet, context.global.json);
+        let dir = context.dir().map(|dir| dir.to_string_lossy());
+        let object = json::line(&self.object(dir.as_deref()));
+        if !json && (!quiet || (self.aside && self.exit != 0)) {
+            say(&self.lines);
+        }
+        if !json && !quiet {
+            let hint = self.hint.iter().map(|hint| format!("hint: {}", harmless(hint)));
+            say(&context
+                .note()
+                .map(str::to_owned)
+                .into_iter()
+                .chain(self.notes)
+                .chain(hint)
+                .collect::<Vec<_>>());
+        }
+        let written = self.file.map_or(Ok(()), |file| write_whole(&file, &object));
+        if let Err(error) = &written {
+            say(&[format!("claim: {}", harmless(&error.to_string()))]);
+        }
+        if json {
+            let _ = io::stderr().lock().write_all(&object);
+        }
+        if written.is_err() && self.exit == 0 { FAILED } else { self.exit }
     }
 
     fn object(&mut self, dir: Option<&str>) -> Value {
@@ -197,6 +258,24 @@ pub(crate) fn holder_json(holder: &Holder) -> Value {
     })
 }
 
+/// Writes a file whole or not at all; into a pipe or a device it just writes.
+fn write_whole(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
+    let failed = |e| Error::io("write", path, e);
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        let file = OpenOptions::new().write(true).open(path);
+        return file.and_then(|mut file| file.write_all(bytes)).map_err(failed);
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let new = path.with_file_name(name);
+    let file = OpenOptions::new().write(true).create_new(true).open(&new);
+    let written = file.and_then(|mut file| file.write_all(bytes)).and_then(|()| fs::rename(&new, path));
+    written.map_err(|e| {
+        let _ = fs::remove_file(&new);
+        failed(e)
+    })
+}
+
 /// Text for standard output, all of it or an error. The library's own handle takes a descriptor that can't be
 /// written for one that nobody reads.
 fn tell(bytes: &[u8]) -> io::Result<()> {
@@ -205,15 +284,15 @@ fn tell(bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Lines for standard error, if anybody reads that.
-fn say(lines: &[String]) {
+pub(crate) fn say(lines: &[String]) {
     let mut err = io::stderr().lock();
     for line in lines {
         let _ = writeln!(err, "{line}");
     }
 }
 
-/// Wrong usage, or a text that was asked for. No context is known yet.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+/// Wrong usage, or a text that was asked for. No context is known yet; `of_run`: it was wrong usage of `run`.
+pub(crate) fn usage(error: &clap::Error, of_run: bool) -> ExitCode {
     let asked_for = !error.use_stderr();
     let json = std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json");
     if asked_for {
@@ -221,16 +300,17 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::from(if told.is_ok() { 0 } else { Code::StoreUnavailable.exit() });
     }
     let text = error.to_string();
+    say(&text.trim_end().lines().map(|line| harmless(line).into_owned()).collect::<Vec<_>>());
     if json {
-        let first = text.lines().next().unwrap_or_default();
-        let message = first.strip_prefix("error: ").unwrap_or(first);
+        let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        let message = lines.join(" ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message);
         let hint = "`claim --help` and `claim COMMAND --help` say what there is";
-        let object = json!({
+        let object = json::line(&json!({
             "ok": false, "schema": SCHEMA, "dir": null,
             "code": Code::Usage.name(), "message": message, "hint": hint,
-        });
-        let _ = tell(&json::line(&object));
+        }));
+        let _ = if of_run { io::stderr().lock().write_all(&object) } else { tell(&object) };
     }
-    say(&text.trim_end().lines().map(|line| harmless(line).into_owned()).collect::<Vec<_>>());
-    ExitCode::from(Code::Usage.exit())
+    ExitCode::from(if of_run { FAILED } else { Code::Usage.exit() })
 }

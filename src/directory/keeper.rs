@@ -80,6 +80,9 @@ impl Shared {
     /// No more renewals, and nobody is told of a loss any more.
     pub(super) fn stop(&self) {
         let mut state = self.state();
+        if state.stopped {
+            return;
+        }
         state.stopped = true;
         state.on_lost.clear();
         self.changed.notify_all();

@@ -5,6 +5,7 @@
 
 mod claim;
 mod codec;
+mod fate;
 mod node;
 mod receipt;
 mod refusal;
@@ -16,6 +17,7 @@ pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, encode_within_limit};
+pub use fate::{Fate, fate};
 pub use node::{Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, Token, TokenHash, WriteId};
 pub use receipt::{Fingerprint, LastWrite, ReceiptKey};
 pub(crate) use receipt::{

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{self, Path, PathBuf};
 
-use super::{Located, Places, Why, directory, git, is_absence};
+use super::{Located, Places, Why, directory, is_absence};
 use crate::error::{Code, Error, Result};
 
 /// What is expected of the folder that a named directory stands in.
@@ -30,9 +30,7 @@ pub(super) fn locate(places: &Places<'_>, parent: Parent) -> Result<Option<Locat
     refuse_address(named, &why)?;
     let path = resolve(named, places.cwd, parent)?;
     let exists = directory(&path)?.is_some();
-    // The worktree only names the owner here: trouble with git must not stand in the way of a named directory.
-    let repository = fs::canonicalize(places.cwd).ok().and_then(|cwd| git::discover(&cwd).ok().flatten());
-    Ok(Some(Located { path, why, exists, worktree: repository.and_then(|it| it.worktree) }))
+    Ok(Some(Located { path, why, exists }))
 }
 
 /// Refuses `scheme://…`. The rest of it stays out of the message, for it may hold a password.

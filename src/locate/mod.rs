@@ -91,8 +91,6 @@ pub struct Located {
     pub why: Why,
     /// Does it exist? If not, the first write makes it; its parent exists unless this is for `claim init`.
     pub exists: bool,
-    /// The root of the worktree that the current folder is in, if it is in one.
-    pub worktree: Option<PathBuf>,
 }
 
 /// Finds the claim directory.
@@ -115,6 +113,12 @@ pub fn locate(places: &Places<'_>) -> Result<Located> {
     }
 }
 
+/// The root of the worktree that `cwd` is in, if it is in one. Trouble with git counts as none.
+pub fn worktree(cwd: &Path) -> Option<PathBuf> {
+    let cwd = fs::canonicalize(cwd).ok()?;
+    git::discover(&cwd).ok().flatten()?.worktree
+}
+
 /// Finds the place where `claim init` makes the directory: as [`locate`], but where that finds nothing it is
 /// `.claims` in the current folder, and the parents of a named directory may be missing.
 pub fn locate_for_init(places: &Places<'_>) -> Result<Located> {
@@ -124,9 +128,7 @@ pub fn locate_for_init(places: &Places<'_>) -> Result<Located> {
     let cwd = real(places.cwd)?;
     match around(&cwd)? {
         Some(located) => Ok(located),
-        None => {
-            Ok(Located { path: cwd.join(DIRECTORY), why: Why::CurrentFolder, exists: false, worktree: None })
-        }
+        None => Ok(Located { path: cwd.join(DIRECTORY), why: Why::CurrentFolder, exists: false }),
     }
 }
 
@@ -145,7 +147,7 @@ fn in_repository(cwd: &Path, repository: git::Repository) -> Result<Located> {
         refuse_second(cwd, limit, &path, found.as_ref())?;
     }
     let exists = found.is_some();
-    Ok(Located { path, why: repository.why, exists, worktree: repository.worktree })
+    Ok(Located { path, why: repository.why, exists })
 }
 
 /// Refuses another `.claims/` from `cwd` up to `limit`. One inside the claim directory itself is a record's
@@ -180,7 +182,7 @@ fn nearest(cwd: &Path) -> Result<Option<Located>> {
     for folder in cwd.ancestors() {
         let path = folder.join(DIRECTORY);
         if directory(&path)?.is_some() {
-            return Ok(Some(Located { path, why: Why::Ancestor, exists: true, worktree: None }));
+            return Ok(Some(Located { path, why: Why::Ancestor, exists: true }));
         }
     }
     Ok(None)
@@ -198,8 +200,13 @@ fn directory(path: &Path) -> Result<Option<Metadata>> {
     let what = match stat(path)? {
         Some(metadata) if metadata.is_dir() => return Ok(Some(metadata)),
         Some(_) => "it is not a directory",
-        None if fs::symlink_metadata(path).is_ok() => "it is a symbolic link that leads nowhere",
-        None => return Ok(None),
+        None => match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => "it is a symbolic link that leads nowhere",
+            // Another process has made it in this very moment.
+            Ok(found) if found.is_dir() => return Ok(Some(found)),
+            Ok(_) => "it is not a directory",
+            Err(_) => return Ok(None),
+        },
     };
     Err(Error::new(Code::NoStore, format!("{} can't be a claim directory: {what}", path.display()))
         .hint("name another one with --dir or CLAIMS_DIR"))

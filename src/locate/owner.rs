@@ -1,7 +1,7 @@
 //! In whose name a process claims.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -50,12 +50,14 @@ impl fmt::Display for OwnerSource {
 /// The owner's name: `--owner`, else `$CLAIM_OWNER`, else an agent's session id, else `user@host:worktree`
 /// with the current folder's name outside a worktree. An empty variable counts as unset.
 ///
+/// `worktree` finds the root of the worktree, and is asked only where nothing else names an owner.
+///
 /// An empty `--owner`, or any name of more than [`MAX_OWNER_BYTES`], is wrong usage.
 pub fn owner(
     argument: Option<&str>,
     env: &dyn Fn(&str) -> Option<String>,
     host_name: &str,
-    worktree: Option<&Path>,
+    worktree: &dyn Fn() -> Option<PathBuf>,
     cwd: &Path,
 ) -> Result<Owner> {
     let set = |variable: &str| env(variable).filter(|value| !value.is_empty());
@@ -69,7 +71,7 @@ pub fn owner(
             || {
                 let user = set("USER").or_else(|| set("LOGNAME"));
                 let user = user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
-                let folder = worktree.unwrap_or(cwd);
+                let folder = worktree().unwrap_or_else(|| cwd.to_owned());
                 let folder = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy();
                 (format!("{user}@{host_name}:{folder}"), OwnerSource::Place)
             },

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use claimdir::host::{Host, Life, Now, Place, Process};
 use claimdir::store::{Finding, Key, Memory, Prefix, Replaced, Store, Watch};
 use claimdir::{Acquire, Code, Directory, Error, Lease, NodeId, Refusal, Result};
@@ -105,13 +107,15 @@ pub struct Rigged {
     /// Do replacements fail?
     pub broken: AtomicBool,
     pub writes: AtomicU64,
+    /// Do watches wait for nothing but the descriptors they are given?
+    pub only_others: AtomicBool,
 }
 
 impl Rigged {
     pub fn new(host: Arc<Fake>) -> Arc<Rigged> {
         let memory = Memory::default();
-        let (freeze_ms, broken, writes) = Default::default();
-        Arc::new(Rigged { memory, host, freeze_ms, broken, writes })
+        let (freeze_ms, broken, writes, only_others) = Default::default();
+        Arc::new(Rigged { memory, host, freeze_ms, broken, writes, only_others })
     }
 }
 
@@ -151,7 +155,7 @@ impl Store for Rigged {
 
     /// Never wakes for a change: waiting must do without.
     fn watch(&self, _key: &Key) -> Box<dyn Watch + '_> {
-        Box::new(Deaf(&self.host))
+        Box::new(Deaf(self))
     }
 
     fn prepare(&self) -> Result<bool> {
@@ -167,11 +171,16 @@ impl Store for Rigged {
     }
 }
 
-struct Deaf<'a>(&'a Fake);
+struct Deaf<'a>(&'a Rigged);
 
 impl Watch for Deaf<'_> {
-    fn wait(&mut self, timeout: Duration, _others: &[BorrowedFd<'_>]) {
-        self.0.pause(timeout);
+    fn wait(&mut self, timeout: Duration, others: &[BorrowedFd<'_>]) {
+        if !self.0.only_others.load(SeqCst) {
+            return self.0.host.pause(timeout);
+        }
+        let mut fds: Vec<_> = others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        let guard = Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert_eq!(poll(&mut fds, Some(&guard)), Ok(1), "nothing to wait for, or it never came");
     }
 }
 

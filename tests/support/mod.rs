@@ -132,6 +132,7 @@ impl World {
         let mut command = Command::new(program);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", &self.root);
         command.env("CLAIMS_DIR", self.dir()).env("CLAIM_NO_SYNC", "1").env("TMPDIR", &self.root);
+        command.env("CLAIM_LEASE", "1h"); // a slow machine ends no lease in a test's midst
         command.current_dir(&self.root).stdin(Stdio::null());
         command
     }

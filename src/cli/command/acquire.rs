@@ -136,7 +136,7 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
     let id = node.id.clone();
     report.or_else(move || {
         // The token reached nobody, so nobody could give the node back.
-        let _ = directory.release(&id, &token, None);
+        directory.release(&id, &token, None).map(drop)
     })
 }
 

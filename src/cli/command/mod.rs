@@ -3,5 +3,6 @@
 pub(super) mod acquire;
 pub(super) mod look;
 pub(super) mod place;
+pub(super) mod run;
 pub(super) mod settle;
 pub(super) mod task;

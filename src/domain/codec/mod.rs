@@ -46,6 +46,27 @@ pub(super) fn check_format(fields: &mut Fields) -> Result<(), Malformed> {
     if format > FORMAT { Err(Malformed::TooNew(format)) } else { Ok(()) }
 }
 
+impl Node {
+    /// Reads a record's bytes, as from `.claims/<id>.claim`, which must be those of `id`. Empty bytes are a node
+    /// that nobody has owned.
+    ///
+    /// ```
+    /// use claimdir::domain::{Malformed, Node};
+    /// let id = claimdir::NodeId::new("parser")?;
+    /// assert_eq!(Node::from_bytes(&id, b""), Ok(Node::unowned(id.clone())));
+    /// assert!(matches!(Node::from_bytes(&id, b"{}"), Err(Malformed::Broken(_))));
+    /// # Ok::<(), claimdir::Error>(())
+    /// ```
+    pub fn from_bytes(id: &NodeId, bytes: &[u8]) -> Result<Node, Malformed> {
+        decode(id, bytes)
+    }
+
+    /// The record's bytes, with the hashes of its secrets; [`for_show`] leaves those out.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(self)
+    }
+}
+
 /// The node that `bytes` say, which must be `id` if one is given. Empty bytes are a node nobody has owned.
 pub(crate) fn decode(id: &NodeId, bytes: &[u8]) -> Result<Node, Malformed> {
     if bytes.is_empty() {

@@ -5,7 +5,8 @@
 mod life;
 mod proc;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -24,6 +25,7 @@ use crate::error::{Code, Error, Result};
 pub struct Os {
     place: OnceLock<Place>,
     namespaces: OnceLock<Option<String>>,
+    name: OnceLock<String>,
 }
 
 impl Os {
@@ -55,14 +57,14 @@ impl Host for Os {
 
     fn place(&self) -> &Place {
         self.place.get_or_init(|| Place {
-            machine: machine_id(&read("/etc/machine-id")).unwrap_or_else(|| self.name()),
-            boot: read("/proc/sys/kernel/random/boot_id").trim().to_owned(),
+            machine: machine_id(&read_id("/etc/machine-id")).unwrap_or_else(|| self.name()),
+            boot: read_id("/proc/sys/kernel/random/boot_id").trim().to_owned(),
             time_namespace: proc::link("/proc/self/ns/time"),
         })
     }
 
     fn name(&self) -> String {
-        rustix::system::uname().nodename().to_string_lossy().into_owned()
+        self.name.get_or_init(|| rustix::system::uname().nodename().to_string_lossy().into_owned()).clone()
     }
 
     fn random(&self) -> Result<u128> {
@@ -135,6 +137,13 @@ fn machine_id(text: &str) -> Option<String> {
 /// A small file's text, empty where it can't be read.
 fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The text of a file that one read gets whole, as those that hold an id; empty where it can't be read.
+fn read_id(path: &str) -> String {
+    let mut bytes = [0; 128];
+    let length = File::open(path).and_then(|mut file| file.read(&mut bytes)).unwrap_or_default();
+    bytes.get(..length).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

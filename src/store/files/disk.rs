@@ -22,6 +22,8 @@ pub struct Disk {
     path: PathBuf,
     /// Descriptors that each call needs: of the directory and of its intents.
     open: Mutex<Open>,
+    /// What the last listing was read into, for the next one.
+    buffer: Mutex<Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -33,7 +35,7 @@ struct Open {
 impl Disk {
     /// A directory that need not be there yet.
     pub(super) fn open(path: &Path) -> Result<Disk> {
-        let disk = Disk { path: path.to_owned(), open: Mutex::default() };
+        let disk = Disk { path: path.to_owned(), open: Mutex::default(), buffer: Mutex::default() };
         match disk.root() {
             Ok(_) => Ok(disk),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(disk),
@@ -165,17 +167,11 @@ impl Files for Disk {
         step();
         // A descriptor of its own: the position of a listing belongs to the open folder.
         let folder = folder_below(self.folder(folder)?.as_fd(), ".")?;
-        let mut buffer = Vec::with_capacity(LIST_BUFFER);
-        let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
-        let mut names = Vec::new();
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." {
-                names.push(String::from_utf8_lossy(name).into_owned());
-            }
-        }
-        Ok(names)
+        let mut buffer = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
+        buffer.reserve(LIST_BUFFER);
+        let names = names_in(folder, &mut buffer);
+        *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = buffer;
+        names
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
@@ -243,6 +239,19 @@ fn folder_below(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
         Err(Errno::NOTDIR | Errno::LOOP) => Err(irregular("below a symbolic link or a file, not a folder")),
         opened => Ok(opened?),
     }
+}
+
+fn names_in(folder: OwnedFd, buffer: &mut Vec<u8>) -> io::Result<Vec<String>> {
+    let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Ok(names)
 }
 
 fn create(folder: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {

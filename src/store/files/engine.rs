@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::{Disk, Files, Irregular, intent, layout, names, watch};
 use crate::domain::MAX_RECORD_BYTES;
@@ -15,6 +16,8 @@ pub struct FileStore<F> {
     pub(super) files: F,
     pub(super) host: Arc<dyn Host>,
     pub(super) sync: bool,
+    /// Is the layout known to be whole?
+    pub(super) whole: AtomicBool,
     path: PathBuf,
 }
 
@@ -52,8 +55,8 @@ impl FileStore<Disk> {
 impl<F: Files> FileStore<F> {
     /// The engine over any files, for tests.
     pub fn over(files: F, path: &Path, sync: bool, host: Arc<dyn Host>) -> Result<FileStore<F>> {
-        let store = FileStore { files, host, sync, path: path.to_owned() };
-        layout::read(&store)?;
+        let mut store = FileStore { files, host, sync, whole: AtomicBool::new(false), path: path.to_owned() };
+        *store.whole.get_mut() = layout::read(&store)?.is_some();
         Ok(store)
     }
 

@@ -1,6 +1,7 @@
 //! The folders that a claim directory has, made at its first write.
 
 use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
@@ -41,7 +42,8 @@ pub(super) fn read<F: Files>(store: &FileStore<F>) -> Result<Option<Format>> {
     Ok(Some(Format { machine: value["machine"].as_str().unwrap_or_default().to_owned() }))
 }
 
-/// Makes what is missing. Any number of processes may do so at once; the format file comes last.
+/// Makes what is missing. Any number of processes may do so at once, and each may be stopped on the way: the
+/// format file comes last, when all before it is on disk, and who does not find it begins anew.
 pub(super) fn make<F: Files>(store: &FileStore<F>) -> Result<()> {
     store.files.reopen();
     for folder in ["", STORE, intent::FOLDER] {
@@ -52,8 +54,17 @@ pub(super) fn make<F: Files>(store: &FileStore<F>) -> Result<()> {
     }
     publish(store, IGNORE_FILE, b"*\n")?;
     let format = json!({"format": FORMAT, "machine": store.host.place().machine});
+    for folder in ["", ".."] {
+        sync(store, folder)?;
+    }
     publish(store, FORMAT_FILE, format!("{format}\n").as_bytes())?;
-    for folder in [STORE, "", ".."].iter().filter(|_| store.sync) {
+    sync(store, STORE)?;
+    store.whole.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn sync<F: Files>(store: &FileStore<F>, folder: &str) -> Result<()> {
+    if store.sync {
         store.files.sync_folder(folder).map_err(|e| store.error("sync", folder, e))?;
     }
     Ok(())

@@ -57,6 +57,8 @@ fn push_pieces(path: &mut String, encoded: &[String]) {
             path.push_str("%/");
             length = 0;
         }
+        // A continuation must not read as `.`, `..` or a hidden file either.
+        let byte = if length == 0 && byte == "." { "%2E" } else { byte };
         path.push_str(byte);
         length += byte.len();
     }
@@ -146,6 +148,13 @@ mod tests {
             &long[..240],
             &long[..239],
             &longer,
+            &format!("{}.", &long[..240]),
+            &format!("{}./b", &long[..240]),
+            &format!("{}../b", &long[..240]),
+            &format!("{}b", &long[..240]),
+            &format!("{}.b/c", &long[..240]),
+            &format!("{}.claim", &long[..240]),
+            &format!("{}.claim/c", &long[..240]),
         ];
         let mut seen = HashMap::new();
         for id in ids {

@@ -17,6 +17,7 @@
 //! of many at once the first comes through.
 
 use std::io::{self, ErrorKind};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::engine::FileStore;
@@ -81,6 +82,9 @@ impl<F: Files> FileStore<F> {
 
     /// Writes `bytes` under a name of its own.
     pub(super) fn stage(&self, bytes: &[u8]) -> Result<Stamp> {
+        if !self.whole.load(Ordering::Relaxed) {
+            layout::make(self)?; // whoever began it may have been stopped
+        }
         let stamp = Stamp::new(self.host.as_ref())?;
         let staged = stamp.staged();
         let written = match self.files.write(&staged, bytes, self.sync) {

@@ -1,0 +1,148 @@
+"""What is swept: every command, in each situation in which it makes other calls.
+
+To add one, add an entry to CASES.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# The node's lease where the sweep waits for its end, and where nothing may end.
+SHORT, LONG = "300ms", "30s"
+
+
+def nothing(world):
+    """No claim directory at all."""
+
+
+def made(world):
+    world.set_up("init")
+
+
+def expired(world):
+    """A claim whose lease is over. Its end is moved to the past, for waiting would cost more than all the rest."""
+    leased(world, LONG)
+    record = json.loads(world.path(world.node).read_bytes())
+    record["claim"]["clock"]["ends_mono_ms"] = time.monotonic_ns() // 1_000_000 - 1
+    world.path(world.node).write_text(json.dumps(record, indent=2) + "\n")
+
+
+def half_made(world):
+    """A maker died before it wrote to its record."""
+    made(world)
+    world.path(world.node).touch()
+
+
+def leased(world, lease=None):
+    answer = world.set_up("acquire", world.node, "--owner", "alice", "--lease", lease or world.lease)
+    world.token = answer["token"]
+
+
+def ending(world):
+    """A claim that ends, whatever the sweep wants to wait for."""
+    leased(world, SHORT)
+
+
+def blocked(world):
+    leased(world, LONG)
+    world.set_up("release", world.node, "--block", "a question", token=world.token)
+
+
+def completed(world):
+    leased(world, LONG)
+    world.set_up("complete", world.node, "--result", '{"by": "alice"}', token=world.token)
+
+
+# What a command has done, seen in the record.
+
+
+def taken(record):
+    return record.state == "claimed" and record.owner == "victim"
+
+
+def renewed(record):
+    return record.owner == "alice" and record.fields.get("progress") == "renewed"
+
+
+def released(record):
+    return record.state == "ready" and record.generation > 0
+
+
+def is_blocked(record):
+    return record.state == "blocked"
+
+
+def is_done(record):
+    return record.state == "done" and record.fields["outcome"]["result"] == {"by": "alice"}
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    # NODE, LEASE and PID stand for the world's own; the token is in the environment.
+    argv: tuple[str, ...]
+    situation: Callable
+    # What it does to the record; None: it changes none.
+    effect: Callable | None = None
+    # Its exit code if nobody comes in between, and those it may have if somebody does.
+    exit: int = 0
+    late: frozenset[int] = frozenset()
+    # What others do while it is frozen.
+    meanwhile: tuple[str, ...] = ("look", "take")
+    node: str = "parser"
+    # It takes the node from whoever has it.
+    forces: bool = False
+    # Of how many calls one is swept where time is short.
+    step: int = 1
+
+    def command(self, world):
+        values = {"NODE": self.node, "LEASE": world.lease, "PID": str(os.getpid())}
+        return [world.program, *(values.get(word, word) for word in self.argv), "--json"]
+
+
+def acquire(name, situation, *options, late=frozenset({1, 3}), **more):
+    argv = ("acquire", "NODE", "--owner", "victim", "--lease", "LEASE", *options)
+    more.setdefault("meanwhile", ("look", "take", "pass"))
+    return Case(f"acquire, {name}", argv, situation, effect=taken, late=late, **more)
+
+
+def settle(name, effect, *argv):
+    late = frozenset({3, 4}) if effect is is_done else frozenset({3})
+    return Case(name, argv, leased, effect=effect, late=late, meanwhile=("look", "take", "release", "complete"))
+
+
+def look(name, situation, *argv, **more):
+    more.setdefault("step", 2)
+    return Case(name, argv, situation, **more)
+
+
+CASES = [
+    acquire("no directory yet", nothing),
+    acquire("fresh node", made),
+    acquire("fresh node below folders", made, node="build/linux/parser"),
+    acquire("claim that is over", expired),
+    acquire("left empty by its maker", half_made, step=2),
+    acquire("bound to a process", made, "--while-pid", "PID", step=2),
+    acquire("by force from a holder", leased, "--force", "urgent", late=frozenset({3}), forces=True),
+    acquire("by force, blocked", blocked, "--force", "answered", late=frozenset({3}), forces=True),
+    acquire("waiting for a claim's end", ending, "--wait=1s", late=frozenset({1, 3, 5}), step=4),
+    look("acquire, held", leased, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({0, 1})),
+    look("acquire, done", completed, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({1})),
+    look("acquire --dry-run", expired, "acquire", "NODE", "--dry-run", late=frozenset({0, 1})),
+    settle("renew", renewed, "renew", "NODE", "--lease", "LEASE", "--progress", '"renewed"'),
+    settle("release", released, "release", "NODE"),
+    settle("release --block", is_blocked, "release", "NODE", "--block", "a question"),
+    settle("complete", is_done, "complete", "NODE", "--result", '{"by": "alice"}'),
+    Case("complete again", ("complete", "NODE", "--result", '{"by": "alice"}'), completed, effect=is_done),
+    look("check", leased, "check", "NODE", late=frozenset({3}), meanwhile=("look", "take", "release")),
+    look("show", leased, "show", "NODE"),
+    look("why", expired, "why", "NODE"),
+    look("list", leased, "list"),
+    look("doctor", expired, "doctor"),
+    look("where", made, "where"),
+    look("where, no directory yet", nothing, "where"),
+    look("init", nothing, "init"),
+    look("init again", made, "init"),
+]

@@ -1,0 +1,223 @@
+//! `claim run`.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+
+use claimdir::domain::{Bound, Fate};
+use claimdir::{Code, Directory, Error, Lease, Result};
+use rustix::fs::{Access, Mode, OFlags, access};
+use rustix::stdio;
+use serde_json::Value;
+
+use super::acquire;
+use crate::cli::args::{self, Then};
+use crate::cli::context::{Context, id};
+use crate::cli::report::{FAILED, Report, say};
+use crate::cli::run::capture::{self, Captured, Output};
+use crate::cli::run::lookup;
+use crate::cli::run::report::{self, Facts, Settled};
+use crate::cli::run::stub::{self, Stub};
+use crate::cli::run::supervise::{Ended, Exit, Hold, Supervisor, became};
+use crate::cli::text::harmless;
+
+pub(crate) fn run(args: &args::Run, context: &Context) -> Report {
+    let mut facts = Facts::new(&args.id);
+    let report = attempt(args, context, &mut facts).unwrap_or_else(report::error);
+    report.over(facts.fields()).apart(args.report.clone())
+}
+
+/// The stub that becomes a command. That it did not is for whoever started it to tell.
+pub(crate) fn hold(args: &args::Hold) -> ! {
+    let Err(_) = stub::hold(&args.command);
+    std::process::exit(i32::from(FAILED))
+}
+
+fn attempt(args: &args::Run, context: &Context, facts: &mut Facts) -> Result<Report> {
+    let id = id(&args.id)?;
+    check_usage(args)?;
+    let directory = context.directory_to_write()?;
+    let request = acquire::request(&args.taking, context, &directory)?;
+    facts.owner = Some(context.owner(&directory)?.name);
+    let program = args.command.first().map(OsString::as_os_str).unwrap_or_default();
+    if let Some(why) = lookup::missing(program) {
+        return Ok(report::not_started(&program.to_string_lossy(), &why.into()));
+    }
+    let (output, stdout) = output(args).map_err(|why| failed("make a pipe", &why))?;
+    let stub = Stub::start(&args.command, stdout).map_err(|why| failed("start a process", &why))?;
+    let group = stub.pid().as_raw_nonzero().get().unsigned_abs();
+    // Where /proc does not show this process, the lease alone decides when the claim is over.
+    let request = match directory.host().process(std::process::id(), Some(group)) {
+        Ok(process) => request.bound(Bound { process, until_exit: false }),
+        Err(_) => request,
+    };
+    let lease = match acquire::take(&directory, &id, &request, &args.taking)? {
+        Ok(lease) => lease,
+        Err(refusal) => return Ok(report::not_claimed(&refusal)),
+    };
+    facts.acquired = Some(lease.acquired().clone());
+    tell_claimed(&lease, context);
+    let ended = supervise(args, context, &directory, &lease, stub, output)?;
+    Ok(conclude(args, &directory, lease, ended, facts))
+}
+
+/// What can be known to fail before anything is claimed.
+fn check_usage(args: &args::Run) -> Result<()> {
+    if args.result_from_stdout && args.then == Some(Then::Release) {
+        return Err(Error::usage("--result-from-stdout completes the node, so not with --then release"));
+    }
+    let Some(file) = &args.report else { return Ok(()) };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if file.is_dir() || file.file_name().is_none() {
+        return Err(Error::usage(format!("--report: {} is a folder", file.display())));
+    }
+    let writable = if file.exists() && !file.is_file() {
+        access(file, Access::WRITE_OK)
+    } else {
+        access(folder, Access::WRITE_OK | Access::EXEC_OK)
+    };
+    writable.map_err(|why| Error::io("write", file, why.into()))
+}
+
+fn output(args: &args::Run) -> io::Result<(Option<Output>, Stdio)> {
+    if !args.result_from_stdout {
+        return Ok((None, Stdio::inherit()));
+    }
+    Output::pipe().map(|(output, stdout)| (Some(output), stdout))
+}
+
+fn failed(what: &str, why: &io::Error) -> Error {
+    Error::new(Code::StoreUnavailable, format!("cannot {what}: {why}"))
+}
+
+/// The claim, without its token, for whoever watches.
+fn tell_claimed(lease: &Lease, context: &Context) {
+    if context.global.quiet || context.global.json {
+        return;
+    }
+    let node = &lease.acquired().node;
+    let owner = node.claim().map(|claim| claim.owner.as_str()).unwrap_or_default();
+    let (id, owner) = (harmless(node.id.as_str()), harmless(owner));
+    let line = format!("CLAIMED {id} by {owner} generation={} attempt={}", node.generation, node.attempt);
+    say(&acquire::takeover_note(lease.acquired()).into_iter().chain([line]).collect::<Vec<_>>());
+}
+
+/// Lets the command run, and waits for its end.
+fn supervise(
+    args: &args::Run,
+    context: &Context,
+    directory: &Directory,
+    lease: &Lease,
+    stub: Stub,
+    output: Option<Output>,
+) -> Result<Ended> {
+    let supervisor = Supervisor::new(directory, lease, stub.pid(), args.on_lost)?;
+    let capture = output.map(Output::pass_on).transpose().map_err(|why| failed("start a thread", &why))?;
+    let node = &lease.acquired().node;
+    let (generation, attempt) = (node.generation.to_string(), node.attempt.to_string());
+    let dir = context.dir().map(|dir| dir.as_os_str()).unwrap_or_default();
+    let [id, token, generation, attempt] =
+        [node.id.as_str(), lease.token().reveal(), &generation, &attempt].map(OsStr::new);
+    let started =
+        stub.go([id, token, generation, attempt, dir]).map_err(|why| failed("start the command", &why))?;
+    let_go(capture.is_none());
+    Ok(supervisor.watch(started, capture))
+}
+
+/// Standard input, and output unless it is passed on, are the command's alone from now on: when it closes them,
+/// whoever is at the other end shall see that.
+fn let_go(output_too: bool) {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let Ok(null) = rustix::fs::open("/dev/null", flags, Mode::empty()) else { return };
+    let _ = stdio::dup2_stdin(&null);
+    if output_too {
+        let _ = stdio::dup2_stdout(&null);
+    }
+}
+
+/// Settles the claim as the command's end asks for.
+fn conclude(
+    args: &args::Run,
+    directory: &Directory,
+    lease: Lease,
+    ended: Ended,
+    facts: &mut Facts,
+) -> Report {
+    if ended.failed.is_none() {
+        facts.exit = Some(ended.exit);
+    }
+    match ended.hold {
+        Hold::Held => {}
+        Hold::Settled => {
+            facts.settled = Settled::Left;
+            lease.leave();
+            return facts.ended(ended.exit);
+        }
+        Hold::Lost(refusal) => {
+            facts.lost = true;
+            // The record may name by now who has it.
+            let refusal = lease.check().ok().and_then(|answer| answer.err()).unwrap_or(refusal);
+            lease.leave();
+            return report::lost(&refusal);
+        }
+    }
+    if let Some(why) = &ended.failed {
+        let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+        let report = report::not_started(&program, why);
+        return settle(directory, lease, None, facts).unwrap_or(report);
+    }
+    let succeeded = matches!(ended.exit, Exit::Code(0));
+    let result = match ended.capture.filter(|_| succeeded).map(|capture| result(capture.take())) {
+        Some(Err(why)) => {
+            let report = facts.failed(&format!("no result was recorded: {why}"));
+            return settle(directory, lease, None, facts).unwrap_or(report);
+        }
+        Some(Ok(value)) => Some(value),
+        None => (succeeded && args.then == Some(Then::Complete)).then_some(Value::Null),
+    };
+    match settle(directory, lease, result.as_ref(), facts) {
+        // The command's own failure is the news; without its process the claim is over anyway.
+        Some(report) if succeeded || facts.lost => report,
+        _ => facts.ended(ended.exit),
+    }
+}
+
+/// What the command's output says as a result, or why it can't be one.
+fn result(captured: Captured) -> Result<Value, String> {
+    match captured {
+        Captured::Whole(output) => capture::result(output),
+        Captured::TooLong => Err(format!("the output has more than {} bytes", crate::cli::json::MAX_BYTES)),
+        Captured::Untold(why) => Err(format!("the output could not be passed on: {why}")),
+    }
+}
+
+/// Completes the node with `result`, or without one gives it back. What went wrong, if anything did.
+fn settle(directory: &Directory, lease: Lease, result: Option<&Value>, facts: &mut Facts) -> Option<Report> {
+    let taken = lease.acquired().node.clone();
+    let settled = match result {
+        Some(result) => lease.complete(result).map(|answer| answer.map(|done| done.replay)),
+        None => lease.release().map(|answer| answer.map(|_| false)),
+    };
+    match settled {
+        Ok(Ok(replay)) => {
+            facts.settled = match result {
+                Some(_) if !replay => Settled::Completed,
+                None => Settled::Released,
+                Some(_) => Settled::Left,
+            };
+            None
+        }
+        Ok(Err(refusal)) => match became(directory, &taken) {
+            Fate::Settled => {
+                facts.settled = Settled::Left;
+                None
+            }
+            Fate::Named | Fate::Lost => {
+                facts.lost = true;
+                Some(report::lost(&refusal))
+            }
+        },
+        Err(unsettled) => Some(report::error(unsettled.error)),
+    }
+}
