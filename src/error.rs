@@ -26,6 +26,16 @@ pub enum Code {
     StaleVersion,
     /// The node has ended already, with another result.
     IdempotencyConflict,
+    /// It is not time for that yet.
+    NotReady,
+    /// A task that this one waits for is not done and accepted.
+    DependencyNotAccepted,
+    /// No attempts are left.
+    AttemptsExhausted,
+    /// Who did the work can't review it.
+    SelfReview,
+    /// The receipt's key was used for another request.
+    ReceiptConflict,
     /// The node has ended as failed.
     Failed,
     /// The node was cancelled.
@@ -68,6 +78,11 @@ impl Code {
             Code::StaleClaim => "STALE_CLAIM",
             Code::StaleVersion => "STALE_VERSION",
             Code::IdempotencyConflict => "IDEMPOTENCY_CONFLICT",
+            Code::NotReady => "NOT_READY",
+            Code::DependencyNotAccepted => "DEPENDENCY_NOT_ACCEPTED",
+            Code::AttemptsExhausted => "ATTEMPTS_EXHAUSTED",
+            Code::SelfReview => "SELF_REVIEW",
+            Code::ReceiptConflict => "RECEIPT_CONFLICT",
             Code::Failed => "FAILED",
             Code::Cancelled => "CANCELLED",
             Code::Expired => "EXPIRED",
@@ -88,10 +103,18 @@ impl Code {
     /// The exit code of the command that answers with this code.
     pub fn exit(self) -> u8 {
         match self {
-            Code::ClaimHeld | Code::AlreadyDone | Code::NotFound => 1,
+            Code::ClaimHeld | Code::AlreadyDone | Code::NotFound | Code::NotReady => 1,
             Code::Usage | Code::InvalidId => 2,
             Code::StaleClaim | Code::StaleVersion => 3,
-            Code::IdempotencyConflict | Code::Failed | Code::Cancelled | Code::Expired | Code::Blocked => 4,
+            Code::IdempotencyConflict
+            | Code::ReceiptConflict
+            | Code::DependencyNotAccepted
+            | Code::AttemptsExhausted
+            | Code::SelfReview
+            | Code::Failed
+            | Code::Cancelled
+            | Code::Expired
+            | Code::Blocked => 4,
             Code::WaitTimeout => 5,
             Code::RecordUnreadable
             | Code::FormatTooNew

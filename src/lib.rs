@@ -54,7 +54,7 @@ pub mod locate;
 pub mod store;
 pub mod time;
 
-pub use directory::{Checkup, Directory, Lease, Ran, Seen, Unreadable, Unsettled};
-pub use domain::{Acquire, Answer, Force, Refusal, Renewal, Token};
+pub use directory::{Checkup, Directory, Lease, Pruned, Ran, Seen, Unreadable, Unsettled};
+pub use domain::{Acquire, Answer, Force, ReceiptKey, Refusal, Renewal, Token};
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

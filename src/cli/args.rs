@@ -62,6 +62,12 @@ pub(crate) enum Command {
     /// End the node as done and record its one result
     #[command(visible_alias = "done")]
     Complete(Complete),
+    /// Give the node back with the attempt counted: to be taken after a backoff, failed after the last attempt
+    Retry(Retry),
+    /// Submit a task, or find it there already
+    Add(Add),
+    /// Accept a done task's outcome, or send it back
+    Review(Review),
     /// Show one node
     Show(Node),
     /// Say why a node can or can't be taken now
@@ -74,6 +80,8 @@ pub(crate) enum Command {
     Init,
     /// Check every record; mends nothing
     Doctor,
+    /// Forget receipts whose time is over
+    Prune(Prune),
     /// Wait to become the command of `run`
     #[command(name = crate::cli::run::stub::SUBCOMMAND, hide = true)]
     Hold(Hold),
@@ -96,6 +104,15 @@ pub(crate) struct Held {
     /// The claim's token. Better in $CLAIM_TOKEN, since arguments show in `ps`
     #[arg(long, env = "CLAIM_TOKEN", hide_env_values = true)]
     pub(crate) token: String,
+}
+
+/// What makes a write safe to retry.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Once {
+    /// A key made up for this request: the same key and request again gets the same answer and writes nothing.
+    /// As secret as a token, so better in $CLAIM_RECEIPT
+    #[arg(long, value_name = "KEY", env = "CLAIM_RECEIPT", hide_env_values = true)]
+    pub(crate) receipt: Option<String>,
 }
 
 /// How to take a node, for `acquire` and `run` alike.
@@ -122,6 +139,8 @@ pub(crate) struct Acquire {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) taking: Taking,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// End the claim early when this process ends
     #[arg(long, value_name = "PID", conflicts_with = "until_exit")]
     pub(crate) while_pid: Option<u32>,
@@ -151,7 +170,8 @@ pub(crate) struct Run {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) taking: Taking,
-    /// What becomes of the node after exit 0; after another exit it is released
+    /// What becomes of the node after exit 0, unless said: a bare key is released and a task completed. After another
+    /// exit a bare key is released and a task given back for another attempt
     #[arg(long, value_enum)]
     pub(crate) then: Option<Then>,
     /// Record the command's output as the node's result, as JSON if it is JSON, else as text, and pass it on
@@ -199,6 +219,8 @@ pub(crate) struct Hold {
 pub(crate) struct Renew {
     #[command(flatten)]
     pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// Another length from now on: 50ms to 30d
     #[arg(long, value_parser = parse_lease)]
     pub(crate) lease: Option<Duration>,
@@ -211,6 +233,8 @@ pub(crate) struct Renew {
 pub(crate) struct Release {
     #[command(flatten)]
     pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// Give it back blocked, for a reason
     #[arg(long, value_name = "REASON")]
     pub(crate) block: Option<String>,
@@ -220,9 +244,86 @@ pub(crate) struct Release {
 pub(crate) struct Complete {
     #[command(flatten)]
     pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// The result: JSON, @FILE or - for standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) result: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+    /// Not before this long from now; never less than the backoff
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) after: Option<Duration>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Add {
+    /// The task
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) once: Once,
+    /// What a worker gets: JSON, @FILE or - for standard input. Another input under the same id is refused
+    #[arg(long, value_name = "JSON")]
+    pub(crate) input: Option<String>,
+    /// What a person reads
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Only once this task is done and, where it asks for it, accepted; it must have been added before
+    #[arg(long, value_name = "ID")]
+    pub(crate) after: Vec<String>,
+    /// How many attempts it gets
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) max_attempts: u64,
+    /// Its outcome must be accepted by a reviewer
+    #[arg(long)]
+    pub(crate) review: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("verdict").required(true).args(["accept", "reject"])))]
+pub(crate) struct Review {
+    /// The task
+    #[arg(env = "CLAIM_ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) once: Once,
+    /// Others may build on it
+    #[arg(long)]
+    pub(crate) accept: bool,
+    /// It must be done again
+    #[arg(long)]
+    pub(crate) reject: bool,
+    /// Who reviews; else the owner
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// What to note with it
+    #[arg(long)]
+    pub(crate) note: Option<String>,
+    /// Also if the reviewer did the work
+    #[arg(long)]
+    pub(crate) allow_self: bool,
+    /// Only of the outcome in this version of the record
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) seen: Option<u64>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Prune {
+    /// How old is old
+    #[arg(long, default_value = "7d", value_parser = parse_duration)]
+    pub(crate) older: Duration,
+    /// Say what would go, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(clap::Args, Debug)]
@@ -236,6 +337,7 @@ pub(crate) struct List {
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StateFilter {
     Ready,
+    Waiting,
     Claimed,
     Blocked,
     Done,

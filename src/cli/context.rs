@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use claimdir::locate::{self, Located, Owner, Places};
 use claimdir::store::files::Options;
-use claimdir::{Code, Directory, Error, NodeId, Result};
+use claimdir::{Code, Directory, Error, NodeId, ReceiptKey, Result};
 
-use super::args::Global;
+use super::args::{Global, Once};
 use super::text::harmless;
 
 /// What all commands share. Nothing is looked up before a command asks.
@@ -63,6 +63,11 @@ impl Context {
         self.open(located)
     }
 
+    /// The same for one request, which happens once if it has a receipt.
+    pub(crate) fn directory_once(&self, once: &Once) -> Result<Directory> {
+        with_receipt(self.directory()?, once)
+    }
+
     pub(crate) fn open(&self, located: &Located) -> Result<Directory> {
         let options = Options { sync: !self.global.no_sync, allow_shared: self.global.allow_shared_fs };
         Directory::open_with(&located.path, options)
@@ -75,6 +80,11 @@ impl Context {
             let _ = self.noted.set(made(&located.path));
         }
         self.directory()
+    }
+
+    /// The same for one request.
+    pub(crate) fn directory_to_write_once(&self, once: &Once) -> Result<Directory> {
+        with_receipt(self.directory_to_write()?, once)
     }
 
     /// A note on the directory, for standard error, if it is there now and was not before.
@@ -94,6 +104,13 @@ impl Context {
         let variable = |name: &str| env::var(name).ok();
         let host = directory.host().name();
         locate::owner(self.global.owner.as_deref(), &variable, &host, &worktree, &cwd)
+    }
+}
+
+fn with_receipt(directory: Directory, once: &Once) -> Result<Directory> {
+    match once.receipt.as_deref().filter(|key| !key.is_empty()) {
+        Some(key) => Ok(directory.with_receipt(ReceiptKey::new(key)?)),
+        None => Ok(directory),
     }
 }
 

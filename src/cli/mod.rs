@@ -56,12 +56,16 @@ fn dispatch(command: Command, context: &Context) -> claimdir::Result<Report> {
         Command::Renew(args) => command::settle::renew(args, context),
         Command::Release(args) => command::settle::release(args, context),
         Command::Complete(args) => command::settle::complete(args, context),
+        Command::Retry(args) => command::settle::retry(args, context),
+        Command::Add(args) => command::task::add(args, context),
+        Command::Review(args) => command::task::review(args, context),
         Command::Show(args) => command::look::show(args, context),
         Command::Why(args) => command::look::why(args, context),
         Command::List(args) => command::look::list(args, context),
         Command::Where => command::place::locate(context),
         Command::Init => command::place::init(context),
         Command::Doctor => command::place::doctor(context),
+        Command::Prune(args) => command::place::prune(args, context),
         Command::Hold(args) => command::run::hold(&args),
     }
 }

@@ -1,11 +1,11 @@
 //! Taking a node, and what a holder does with its claim.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Directory, Lease};
 use crate::domain::{
-    self, Acquire, Acquired, Answer, Checked, Completed, Mint, Node, Reason, Refusal, Released, Renewal,
-    Renewed, Stale, Standing, Step, Token, standing,
+    self, Acquire, Acquired, Answer, Checked, Mint, Node, Reason, Refusal, Renewal, Stale, Standing, Step,
+    Token, Written, standing,
 };
 use crate::error::Result;
 use crate::id::NodeId;
@@ -16,32 +16,59 @@ impl Directory {
     ///
     /// Of all who try at the same moment exactly one gets a [`Lease`].
     pub fn try_acquire(&self, id: &NodeId, request: &Acquire) -> Result<Answer<Lease>> {
-        let token = Token::of(self.host.random()?);
-        let (host, pid) = (self.host.name(), std::process::id());
-        let answer = self.update(id, |node, facts, write| {
-            let mint = Mint { token: token.clone(), write, host: host.clone(), pid };
-            domain::acquire(node, facts, request, &mint)
-        })?;
+        let mint = self.mint()?;
+        let answer = self.update_once(
+            id,
+            "acquire",
+            Some(&request.owner),
+            || request.arguments(),
+            |node, facts, write| domain::acquire(node, facts, request, &Mint { write, ..mint.clone() }),
+        )?;
         let acquired = match answer {
             Ok(acquired) => acquired,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        if acquired.replay {
+            return self.replayed(mint.token, acquired).map(Ok);
+        }
         // A freeze may have outlasted the lease before it was published.
         if !self.is_held(&acquired.node) {
-            return self.give_back(id, &token).map(Err);
+            return self.give_back(id, &mint.token).map(Err);
         }
-        Ok(Ok(Lease::new(self.clone(), token, acquired)))
+        Ok(Ok(Lease::new(self.without_receipt(), mint.token, acquired)))
+    }
+
+    /// What only the taker will know. With a receipt, the token follows from its key.
+    fn mint(&self) -> Result<Mint> {
+        let random = self.host.random()?;
+        let nonce = self.receipt.as_ref().map(|_| format!("{random:032x}"));
+        let token = match (&self.receipt, &nonce) {
+            (Some(key), Some(nonce)) => key.token(nonce),
+            _ => Token::of(random),
+        };
+        let write = domain::WriteId::of(0); // each round has its own
+        Ok(Mint { token, nonce, write, host: self.host.name(), pid: std::process::id() })
+    }
+
+    /// The claim that an earlier call of the same request took, with the token it got; lost, if it is over.
+    fn replayed(&self, token: Token, acquired: Acquired) -> Result<Lease> {
+        let token = match (&self.receipt, &acquired.nonce) {
+            (Some(key), Some(nonce)) => key.token(nonce),
+            _ => token,
+        };
+        let live = self.check(&acquired.node.id, &token)?;
+        let lease = Lease::new(self.without_receipt(), token, acquired);
+        match live {
+            Ok(checked) => lease.renewed(&checked.node),
+            Err(refusal) => lease.lose(refusal),
+        }
+        Ok(lease)
     }
 
     /// What [`Directory::try_acquire`] would do now. Writes nothing.
     pub fn would_acquire(&self, id: &NodeId, request: &Acquire) -> Result<Answer<Acquired>> {
         let node = self.node(id)?.unwrap_or_else(|| Node::unowned(id.clone()));
-        let mint = Mint {
-            token: Token::of(self.host.random()?),
-            write: domain::WriteId::of(self.host.random()?),
-            host: self.host.name(),
-            pid: std::process::id(),
-        };
+        let mint = self.mint()?;
         Ok(self.with_facts(&node, |facts| domain::acquire(&node, facts, request, &mint)).answer)
     }
 
@@ -52,12 +79,23 @@ impl Directory {
     }
 
     /// Lets the lease end later: its length from now on.
-    pub fn renew(&self, id: &NodeId, token: &Token, renewal: &Renewal) -> Result<Answer<Renewed>> {
+    pub fn renew(&self, id: &NodeId, token: &Token, renewal: &Renewal) -> Result<Answer<Written>> {
         renewal.progress.as_ref().map_or(Ok(()), domain::admit)?;
-        let answer =
-            self.update(id, |node, facts, write| domain::renew(node, facts, token, renewal, write))?;
+        let answer = self.update_once(
+            id,
+            "renew",
+            None,
+            || {
+                json!([
+                    token.hash().hex(),
+                    renewal.lease.map(|lease| lease.as_millis() as u64),
+                    renewal.progress
+                ])
+            },
+            |node, facts, write| domain::renew(node, facts, token, renewal, write),
+        )?;
         Ok(answer.and_then(|renewed| {
-            if self.is_held(&renewed.node) {
+            if renewed.replay || self.is_held(&renewed.node) {
                 Ok(renewed)
             } else {
                 Err(Refusal::new(&renewed.node, Reason::Stale(Stale::Over)))
@@ -66,17 +104,28 @@ impl Directory {
     }
 
     /// Gives the node back, and the attempt with it: ready for anybody, or blocked for a reason.
-    pub fn release(&self, id: &NodeId, token: &Token, block: Option<&str>) -> Result<Answer<Released>> {
-        self.update(id, |node, facts, write| domain::release(node, facts, token, block, write))
+    pub fn release(&self, id: &NodeId, token: &Token, block: Option<&str>) -> Result<Answer<Written>> {
+        self.update_once(
+            id,
+            "release",
+            None,
+            || json!([token.hash().hex(), block]),
+            |node, facts, write| domain::release(node, facts, token, block, write),
+        )
     }
 
     /// Ends the node as done and records its one result. The same again is answered as a replay; with another
     /// result it is refused.
-    pub fn complete(&self, id: &NodeId, token: &Token, result: &Value) -> Result<Answer<Completed>> {
+    pub fn complete(&self, id: &NodeId, token: &Token, result: &Value) -> Result<Answer<Written>> {
         domain::admit(result)?;
-        let answer =
-            self.update(id, |node, facts, write| domain::complete(node, facts, token, result, write))?;
-        if matches!(answer, Ok(Completed { replay: true, .. })) {
+        let answer = self.update_once(
+            id,
+            "complete",
+            None,
+            || json!([token.hash().hex(), result]),
+            |node, facts, write| domain::complete(node, facts, token, result, write),
+        )?;
+        if matches!(answer, Ok(Written { replay: true, .. })) {
             self.store.confirm(&Key::Node(id.clone()))?;
         }
         Ok(answer)

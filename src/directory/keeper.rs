@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::Directory;
-use crate::domain::{Reason, Refusal, Renewal, Stale, Token};
+use crate::domain::{Node, Reason, Refusal, Renewal, Stale, Token};
 use crate::id::NodeId;
 
 type OnLost = Box<dyn FnOnce(&Refusal) + Send>;
@@ -88,10 +88,13 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    pub(super) fn renewed(&self, ends_mono_ms: Option<i64>, lease_ms: i64) {
+    /// The lease's end is what `node`, just written or checked, says.
+    pub(super) fn renewed(&self, node: &Node) {
+        let Some(claim) = node.claim() else { return };
+        let until_exit = claim.bound.as_ref().is_some_and(|bound| bound.until_exit);
         let mut state = self.state();
-        state.ends_mono_ms = ends_mono_ms;
-        state.lease_ms = lease_ms;
+        state.ends_mono_ms = (!until_exit).then_some(claim.ends.mono_ms);
+        state.lease_ms = claim.lease_ms;
         self.changed.notify_all();
     }
 
@@ -145,12 +148,7 @@ fn renew(shared: &Shared) {
         due = shared.directory.host.mono_ns();
         pause = third(shared.state().lease_ms);
         match answer {
-            Ok(Ok(renewed)) => {
-                if let Some(claim) = renewed.node.claim() {
-                    let until_exit = claim.bound.as_ref().is_some_and(|bound| bound.until_exit);
-                    shared.renewed((!until_exit).then_some(claim.ends.mono_ms), claim.lease_ms);
-                }
-            }
+            Ok(Ok(renewed)) => shared.renewed(&renewed.node),
             Ok(Err(refusal)) => return shared.lose(refusal),
             // The disk may come back before the lease ends; the watcher minds the end.
             Err(_) => pause = (pause / 10).max(Duration::from_millis(5)),

@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use super::Directory;
 use super::keeper::{self, Shared};
-use crate::domain::{
-    Acquire, Acquired, Answer, Checked, Completed, Refusal, Released, Renewal, Renewed, Token,
-};
+use crate::domain::{Acquire, Acquired, Answer, Checked, Node, Refusal, Renewal, Retry, Token, Written};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 
@@ -153,30 +151,41 @@ impl Lease {
     }
 
     /// Renews now.
-    pub fn renew(&self, renewal: &Renewal) -> Result<Answer<Renewed>> {
+    pub fn renew(&self, renewal: &Renewal) -> Result<Answer<Written>> {
         let answer = self.noticed(self.directory.renew(self.id(), &self.token, renewal)?)?;
-        if let Ok(renewed) = &answer
-            && let Some(claim) = renewed.node.claim()
-        {
-            let until_exit = claim.bound.as_ref().is_some_and(|bound| bound.until_exit);
-            self.shared.renewed((!until_exit).then_some(claim.ends.mono_ms), claim.lease_ms);
+        if let Ok(renewed) = &answer {
+            self.renewed(&renewed.node);
         }
         Ok(answer)
     }
 
+    /// The lease's end is what `node` says.
+    pub(super) fn renewed(&self, node: &Node) {
+        self.shared.renewed(node);
+    }
+
+    pub(super) fn lose(&self, refusal: Refusal) {
+        self.shared.lose(refusal);
+    }
+
     /// Gives the node back. Refused if the claim was lost before.
-    pub fn release(self) -> Result<Answer<Released>, Box<Unsettled>> {
+    pub fn release(self) -> Result<Answer<Written>, Box<Unsettled>> {
         self.settle(|lease| lease.directory.release(lease.id(), &lease.token, None))
     }
 
     /// Gives the node back, blocked for a reason.
-    pub fn release_blocked(self, reason: &str) -> Result<Answer<Released>, Box<Unsettled>> {
+    pub fn release_blocked(self, reason: &str) -> Result<Answer<Written>, Box<Unsettled>> {
         self.settle(|lease| lease.directory.release(lease.id(), &lease.token, Some(reason)))
     }
 
     /// Ends the node as done, with its one result. Refused if the claim was lost before.
-    pub fn complete(self, result: &Value) -> Result<Answer<Completed>, Box<Unsettled>> {
+    pub fn complete(self, result: &Value) -> Result<Answer<Written>, Box<Unsettled>> {
         self.settle(|lease| lease.directory.complete(lease.id(), &lease.token, result))
+    }
+
+    /// Gives the node back with its attempt counted: to be taken after a backoff, or failed if that was the last.
+    pub fn retry(self, how: &Retry) -> Result<Answer<Written>, Box<Unsettled>> {
+        self.settle(|lease| lease.directory.retry(lease.id(), &lease.token, how))
     }
 
     /// Keeps the claim as it is, without this program: it lasts until its lease ends or the token settles it.

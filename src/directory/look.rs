@@ -71,6 +71,12 @@ impl Directory {
             place: self.place(Some(&unreadable.id)),
             what: unreadable.error.to_string(),
         }));
+        for key in self.receipts()? {
+            if let Err(error) = self.receipt_at(&key) {
+                let (place, what) = (self.store.place(Some(&key)), error.to_string());
+                findings.push(Finding { gravity: Gravity::Fault, place, what });
+            }
+        }
         Ok(Checkup { records: seen.nodes.len(), findings })
     }
 

@@ -4,12 +4,15 @@ mod claims;
 mod keeper;
 mod lease;
 mod look;
+mod receipts;
+mod tasks;
 mod update;
 mod wait;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::domain::ReceiptKey;
 use crate::error::Result;
 use crate::host::{Host, Os};
 use crate::store::Store;
@@ -17,12 +20,14 @@ use crate::store::files::{FileStore, Options};
 
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
+pub use receipts::Pruned;
 
 /// A claim directory. Cheap to clone; threads may share it.
 #[derive(Clone)]
 pub struct Directory {
     store: Arc<dyn Store>,
     host: Arc<dyn Host>,
+    receipt: Option<ReceiptKey>,
 }
 
 impl Directory {
@@ -51,7 +56,7 @@ impl Directory {
 
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
-        Directory { store, host }
+        Directory { store, host, receipt: None }
     }
 
     /// The clocks, randomness and process facts that this directory goes by.

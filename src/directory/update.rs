@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use super::Directory;
-use crate::domain::{Answer, Facts, Malformed, Node, State, Step, WriteId, decode, encode_within_limit};
+use crate::domain::{
+    Answer, Facts, Lack, Malformed, Need, Node, State, Step, WriteId, decode, encode_within_limit,
+};
 use crate::error::{Code, Error, Result};
 use crate::host::{Life, Now};
 use crate::id::NodeId;
 use crate::store::{Key, Replaced};
 
 /// How often a change is decided anew before it gives up, with nothing changed.
-const ROUNDS: u32 = 100;
+pub(super) const ROUNDS: u32 = 100;
 
 /// How long a cell that is made and empty is left to its maker.
 const MAKERS_MOMENT: Duration = Duration::from_millis(50);
@@ -23,6 +25,15 @@ impl Directory {
         id: &NodeId,
         mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Step<T>,
     ) -> Result<Answer<T>> {
+        self.rounds(id, |node, facts, write| Ok(Some(decide(node, facts, write))))
+    }
+
+    /// The loop itself. A round that answers `None` reads again.
+    pub(super) fn rounds<T>(
+        &self,
+        id: &NodeId,
+        mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Result<Option<Step<T>>>,
+    ) -> Result<Answer<T>> {
         let key = Key::Node(id.clone());
         let mut found = self.store.read(&key)?;
         let mut made = false;
@@ -32,9 +43,15 @@ impl Directory {
             }
             let node = self.decode(&key, id, found.as_deref().unwrap_or_default())?;
             let write = WriteId::of(self.host.random()?);
-            let step = self.with_facts(&node, |facts| decide(&node, facts, write));
+            let Some(step) = self.with_facts(&node, |facts| decide(&node, facts, write))? else {
+                found = self.store.read(&key)?;
+                continue;
+            };
             let Some(next) = step.write else { return Ok(step.answer) };
             let bytes = encode_within_limit(&next)?;
+            if let Some(last) = &node.last_write {
+                self.settle_receipt(last, &node)?;
+            }
             let expected = match found {
                 Some(bytes) => bytes,
                 None if self.store.make(&key)? => {
@@ -47,7 +64,13 @@ impl Directory {
                 }
             };
             match self.store.replace(&key, &expected, &bytes)? {
-                Replaced::Done => return Ok(step.answer),
+                Replaced::Done => {
+                    if let Some(last) = &next.last_write {
+                        // The effect stands; a receipt left pending is settled by whoever writes next.
+                        let _ = self.settle_receipt(last, &next);
+                    }
+                    return Ok(step.answer);
+                }
                 Replaced::Changed(now) => {
                     made = false;
                     found = now;
@@ -59,9 +82,14 @@ impl Directory {
                 Replaced::Unknown(error) => return self.read_back(&key, id, &next, step.answer, error),
             }
         }
-        let message =
-            format!("too many writers at {} at once; nothing was changed", self.store.place(Some(&key)));
-        Err(Error::new(Code::Contended, message).hint("try again; a token you hold is still valid"))
+        Err(self.contended(&key))
+    }
+
+    /// The bounded tries are used up.
+    pub(super) fn contended(&self, key: &Key) -> Error {
+        let place = self.store.place(Some(key));
+        Error::new(Code::Contended, format!("too many writers at {place} at once; nothing was changed"))
+            .hint("try again; a token you hold is still valid")
     }
 
     /// After an error that leaves it open whether the write stands: it does if the record there now descends
@@ -100,7 +128,7 @@ impl Directory {
     }
 
     /// Random pauses that grow, so that those who cancelled each other don't meet again.
-    fn pause_after(&self, round: u32) -> Result<()> {
+    pub(super) fn pause_after(&self, round: u32) -> Result<()> {
         let most = Duration::from_micros(50).saturating_mul(1 << round.min(9));
         self.host.pause(self.jitter(most)?);
         Ok(())
@@ -113,23 +141,43 @@ impl Directory {
 
     /// The node that `bytes` say; what is no record of it is an error that names the file.
     pub(super) fn decode(&self, key: &Key, id: &NodeId, bytes: &[u8]) -> Result<Node> {
-        decode(id, bytes).map_err(|why| {
-            let file = self.store.place(Some(key));
-            match why {
-                Malformed::TooNew(_) => Error::new(Code::FormatTooNew, format!("cannot read {file}: {why}"))
-                    .hint("use a newer claim; it was left as it is"),
-                _ => Error::new(Code::RecordUnreadable, format!("cannot read {file}: {why}"))
-                    .hint("it was left as it is; look at it, and `claim doctor` lists all such files"),
-            }
-        })
+        decode(id, bytes).map_err(|why| self.unreadable(key, &why))
     }
 
-    /// Tells `use_facts` the time and what is known of the process that `node`'s claim is bound to.
+    /// What is no record is an error that names the file.
+    pub(super) fn unreadable(&self, key: &Key, why: &Malformed) -> Error {
+        let message = format!("cannot read {}: {why}", self.store.place(Some(key)));
+        match why {
+            Malformed::TooNew(_) => {
+                Error::new(Code::FormatTooNew, message).hint("use a newer claim; it was left as it is")
+            }
+            _ => Error::new(Code::RecordUnreadable, message)
+                .hint("it was left as it is; look at it, and `claim doctor` lists all such files"),
+        }
+    }
+
+    /// Tells `use_facts` the time, what is known of the process that `node`'s claim is bound to, and what the node
+    /// waits for.
     pub(super) fn with_facts<T>(&self, node: &Node, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
         let bound = node.claim().and_then(|claim| claim.bound.as_ref());
         let life = bound.map_or(Life::Unknown, |bound| self.host.life(&bound.process));
-        let now: Now = self.host.now(); // after the record, and last of all
-        use_facts(&Facts { now, place: self.host.place(), life })
+        let needs = self.needs(node);
+        let now: Now = self.host.now(); // after the records, and last of all
+        use_facts(&Facts { now, place: self.host.place(), life, needs: &needs })
+    }
+
+    /// What `node`, if nobody has it, waits for. A dependency that is met stays so, hence reading one after the
+    /// other is as good as reading all at once.
+    fn needs(&self, node: &Node) -> Vec<Need> {
+        let task = node.task.as_ref().filter(|_| matches!(node.state, State::Ready));
+        let unmet = |on: &NodeId| match self.node(on) {
+            Ok(found) => Need::of(on, found.as_ref()),
+            Err(e) => Some(Need { on: on.clone(), lacks: Lack::Unreadable(e.to_string()) }),
+        };
+        let mut needs: Vec<Need> =
+            task.map(|task| task.after.iter().filter_map(unmet).collect()).unwrap_or_default();
+        needs.sort_by_key(Need::passes); // what no waiting helps is told first
+        needs
     }
 }
 

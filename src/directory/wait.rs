@@ -8,7 +8,7 @@ use crate::domain::{Acquire, Answer, Reason, Refusal};
 use crate::error::Result;
 use crate::host;
 use crate::id::NodeId;
-use crate::store::Key;
+use crate::store::{Key, Watch};
 
 /// How often a claim is looked at whose process has ended while others of its group live on.
 const ORPHANS: Duration = Duration::from_millis(20);
@@ -20,8 +20,7 @@ impl Directory {
     /// The wait never outlasts the holder's lease: at its recorded end it tries, woken or not.
     pub fn acquire(&self, id: &NodeId, request: &Acquire, wait: Duration) -> Result<Answer<Lease>> {
         let end = self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
-        let key = Key::Node(id.clone());
-        let mut watch = None;
+        let mut watched: Option<(NodeId, Box<dyn Watch + '_>)> = None;
         let mut exit = Exit::default();
         loop {
             let refusal = match self.try_acquire(id, request)? {
@@ -32,13 +31,14 @@ impl Directory {
             if left == 0 {
                 return Ok(Err(timed_out(refusal)));
             }
-            let Some(watch) = &mut watch else {
+            let on = refusal.waits_for();
+            let Some((_, watch)) = watched.as_mut().filter(|(watched, _)| watched == on) else {
                 // Look out first and try once more: what changes from here on wakes.
-                watch = Some(self.store.watch(&key));
+                watched = Some((on.clone(), self.store.watch(&Key::Node(on.clone()))));
                 continue;
             };
             let mut nap = Duration::from_nanos(left);
-            if let Some(remaining) = refusal.holder().and_then(|holder| holder.remaining_ms) {
+            if let Some(remaining) = refusal.passes_in_ms() {
                 nap = nap.min(Duration::from_millis(u64::try_from(remaining).unwrap_or(0).max(1)));
             }
             if exit.look(self, id)? {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::Step;
-use super::node::{Bound, Claim, Forced, LeaseEnd, Node, State, Token, WriteId};
+use super::node::{Bound, Claim, Forced, Moment, Node, Outcome, State, Token, WriteId};
 use super::refusal::{Holder, Reason};
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
@@ -73,10 +75,23 @@ impl Acquire {
     }
 }
 
+impl Acquire {
+    /// What makes a request the same as another, its owner apart. How long it waits doesn't count.
+    pub(crate) fn arguments(&self) -> Value {
+        let bound = self
+            .bound
+            .as_ref()
+            .map(|bound| json!([bound.process.pid, bound.process.start, bound.until_exit]));
+        let force = self.force.as_ref().map(|Force(reason)| reason);
+        json!([self.lease.as_millis() as u64, self.seen, force, bound])
+    }
+}
+
 /// What only the taker knows, and the marks of this write.
 #[derive(Clone, Debug)]
 pub(crate) struct Mint {
     pub(crate) token: Token,
+    pub(crate) nonce: Option<String>,
     pub(crate) write: WriteId,
     pub(crate) host: String,
     pub(crate) pid: u32,
@@ -91,6 +106,10 @@ pub struct Acquired {
     pub reclaimed_from: Option<String>,
     /// Was a live claim or a block overridden?
     pub forced: bool,
+    /// Did it stand already, by an earlier call of the same request? Then it may be over by now.
+    pub replay: bool,
+    /// What the token of a request with a receipt is derived from.
+    pub(crate) nonce: Option<String>,
 }
 
 /// May `request` take `node`, and what does the record say then?
@@ -114,6 +133,9 @@ pub(crate) fn acquire(node: &Node, facts: &Facts<'_>, request: &Acquire, mint: &
             Step::refuse(node, Reason::Held(Holder::of(node, claim, remaining_ms)))
         }
         Standing::Adrift { claim } => rebase(node, claim, facts, mint.write),
+        Standing::Waiting(need) => Step::refuse(node, Reason::Waits(need.clone())),
+        Standing::NotYet { remaining_ms } => Step::refuse(node, Reason::NotYet(remaining_ms)),
+        Standing::Spent { claim } => fail_spent(node, claim, facts, mint.write),
         Standing::Blocked(block) => {
             Step::refuse(node, Reason::Blocked { reason: block.reason.clone(), by: block.by.clone() })
         }
@@ -137,7 +159,7 @@ fn take(
         owner: request.owner.clone(),
         token_hash: mint.token.hash(),
         acquired_ms: facts.now.wall_ms,
-        ends: LeaseEnd::after(lease_ms, facts),
+        ends: Moment::after(lease_ms, facts),
         lease_ms,
         host: mint.host.clone(),
         pid: request.bound.as_ref().map_or(mint.pid, |bound| bound.process.pid),
@@ -148,6 +170,7 @@ fn take(
     let mut next = node.next(mint.write, State::Claimed(claim));
     next.generation += 1;
     next.attempt = attempt.max(1);
+    next.not_before = None;
     if let Some(Force(reason)) = request.force.as_ref().filter(|_| overridden) {
         next.forced = Some(Forced {
             reason: reason.clone(),
@@ -157,12 +180,27 @@ fn take(
             extra: Default::default(),
         });
     }
-    Step::write(next.clone(), Acquired { node: next, reclaimed_from: from.cloned(), forced: overridden })
+    let acquired = Acquired {
+        node: next.clone(),
+        reclaimed_from: from.cloned(),
+        forced: overridden,
+        replay: false,
+        nonce: mint.nonce.clone(),
+    };
+    Step::write(next, acquired)
+}
+
+/// Writes down that the last attempt is over, which nobody has recorded yet, and refuses.
+fn fail_spent(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
+    let reason = format!("its attempts are used up: the lease of attempt {} ended", node.attempt);
+    let next = node.next(write, State::Failed(Outcome::without_result(node, facts, &claim.owner, reason)));
+    let refusal = super::Refusal::new(&next, Reason::Spent(node.attempt));
+    Step { write: Some(next), answer: Err(refusal) }
 }
 
 /// Writes down an end that this machine's clock can reach, and refuses: the holder keeps its full lease once.
 fn rebase(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
-    let ends = LeaseEnd::after(claim.lease_ms, facts);
+    let ends = Moment::after(claim.lease_ms, facts);
     let next = node.next(write, State::Claimed(Claim { ends, ..claim.clone() }));
     let reason = match &next.state {
         State::Claimed(claim) => Reason::Held(Holder::of(&next, claim, Some(claim.lease_ms))),
@@ -172,10 +210,10 @@ fn rebase(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step
     Step { write: Some(next), answer }
 }
 
-impl LeaseEnd {
+impl Moment {
     /// `lease_ms` from now, on both clocks.
-    pub(crate) fn after(lease_ms: i64, facts: &Facts<'_>) -> LeaseEnd {
-        LeaseEnd {
+    pub(crate) fn after(lease_ms: i64, facts: &Facts<'_>) -> Moment {
+        Moment {
             wall_ms: facts.now.wall_ms.saturating_add(lease_ms),
             mono_ms: facts.now.mono_ms.saturating_add(lease_ms),
             place: facts.place.clone(),

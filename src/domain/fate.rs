@@ -51,7 +51,7 @@ mod tests {
 
     fn at<T>(ms: i64, tell: impl FnOnce(&Facts<'_>) -> T) -> T {
         let place = Place { boot: "a boot".to_owned(), ..Place::default() };
-        tell(&Facts { now: Now { wall_ms: ms, mono_ms: ms }, place: &place, life: Life::Unknown })
+        tell(&Facts { now: Now { wall_ms: ms, mono_ms: ms }, place: &place, life: Life::Unknown, needs: &[] })
     }
 
     fn token(bits: u128) -> Token {
@@ -63,7 +63,7 @@ mod tests {
         if force {
             request = request.force(Force::because("a reason").unwrap());
         }
-        let mint = Mint { token: token(by), write: WRITE, host: "h".to_owned(), pid: 1 };
+        let mint = Mint { token: token(by), nonce: None, write: WRITE, host: "h".to_owned(), pid: 1 };
         at(ms, |facts| acquire(node, facts, &request, &mint)).write.unwrap()
     }
 

@@ -7,20 +7,28 @@ mod claim;
 mod codec;
 mod fate;
 mod node;
+mod receipt;
 mod refusal;
 mod settle;
 mod standing;
+mod task;
 
 pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, encode_within_limit};
 pub use fate::{Fate, fate};
-pub use node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, Token, TokenHash, WriteId};
+pub use node::{Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, Token, TokenHash, WriteId};
+pub use receipt::{Fingerprint, LastWrite, ReceiptKey};
+pub(crate) use receipt::{
+    Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
+};
 pub use refusal::{Holder, Reason, Refusal, Stale};
-pub use settle::{Checked, Completed, Released, Renewal, Renewed};
-pub(crate) use settle::{check, complete, given_back, release, renew};
+pub use settle::{Checked, Renewal, Retry, Written};
+pub(crate) use settle::{check, complete, given_back, release, renew, retry};
 pub use standing::{Ending, Facts, Lapse, Standing, standing};
+pub use task::{Lack, Need, Review, Submission, Submitted, Task, Verdict};
+pub(crate) use task::{review, submit};
 
 /// What a request gets: the thing it asked for, or why not. Losing is a value.
 pub type Answer<T> = std::result::Result<T, Refusal>;
@@ -39,11 +47,11 @@ impl<T> Step<T> {
         Step { write: Some(next), answer: Ok(answer) }
     }
 
-    fn answer(answer: T) -> Step<T> {
+    pub(crate) fn answer(answer: T) -> Step<T> {
         Step { write: None, answer: Ok(answer) }
     }
 
-    fn refuse(node: &Node, reason: Reason) -> Step<T> {
+    pub(crate) fn refuse(node: &Node, reason: Reason) -> Step<T> {
         Step { write: None, answer: Err(Refusal::new(node, reason)) }
     }
 }

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::receipt::LastWrite;
+use super::standing::Facts;
+use super::task::{Review, Task};
 use crate::host::{Place, Process};
 use crate::id::NodeId;
 
@@ -22,10 +25,18 @@ pub struct Node {
     pub attempt: u64,
     /// Its state, with all that the state has.
     pub state: State,
+    /// What it is a task for, once somebody has submitted it as one.
+    pub task: Option<Task>,
+    /// What a reviewer said of the outcome.
+    pub review: Option<Review>,
+    /// From when on it can be taken, after a retry.
+    pub not_before: Option<Delay>,
     /// What the last owner left for the next one.
     pub progress: Option<Value>,
     /// The last takeover by force.
     pub forced: Option<Forced>,
+    /// The request that made this version, if it came with a receipt.
+    pub last_write: Option<LastWrite>,
     /// Fields of the same format that this program doesn't know; a rewrite keeps them.
     pub extra: Map<String, Value>,
 }
@@ -40,15 +51,19 @@ impl Node {
             generation: 0,
             attempt: 0,
             state: State::Ready,
+            task: None,
+            review: None,
+            not_before: None,
             progress: None,
             forced: None,
+            last_write: None,
             extra: Map::new(),
         }
     }
 
     /// The record's successor, made by the write `write`, in another state.
     pub(crate) fn next(&self, write: WriteId, state: State) -> Node {
-        Node { version: self.version + 1, write, state, ..self.clone() }
+        Node { version: self.version + 1, write, state, last_write: None, ..self.clone() }
     }
 
     /// The claim on disk, live or over.
@@ -104,7 +119,7 @@ pub struct Claim {
     /// When it was taken: milliseconds since 1970.
     pub acquired_ms: i64,
     /// When the lease ends.
-    pub ends: LeaseEnd,
+    pub ends: Moment,
     /// How long a renewal lasts, in milliseconds.
     pub lease_ms: i64,
     /// The host's name.
@@ -117,15 +132,27 @@ pub struct Claim {
     pub extra: Map<String, Value>,
 }
 
-/// When a lease ends, on both clocks.
+/// A moment, such as a lease's end, on both clocks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LeaseEnd {
+pub struct Moment {
     /// On the wall clock: milliseconds since 1970.
     pub wall_ms: i64,
     /// On the monotonic clock of `place`, in milliseconds. It decides wherever it can be read.
     pub mono_ms: i64,
     /// Where that monotonic clock counts.
     pub place: Place,
+}
+
+/// A node given back to be taken only later.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delay {
+    /// From when on.
+    pub until: Moment,
+    /// How long that was when it was written, in milliseconds: a moment that seems further away than this is
+    /// past, as after a reboot with the clock set back.
+    pub length_ms: i64,
+    /// The reason given.
+    pub reason: Option<String>,
 }
 
 /// The process a claim is bound to, and how.
@@ -184,6 +211,21 @@ pub struct Outcome {
     pub extra: Map<String, Value>,
 }
 
+impl Outcome {
+    /// An end that has a reason and no result.
+    pub(crate) fn without_result(node: &Node, facts: &Facts<'_>, by: &str, reason: String) -> Outcome {
+        Outcome {
+            result: Value::Null,
+            reason: Some(reason),
+            by: by.to_owned(),
+            generation: node.generation,
+            at_ms: facts.now.wall_ms,
+            token_hash: None,
+            extra: Map::new(),
+        }
+    }
+}
+
 /// A claim's secret: 128 random bits, opaque, told to the winner only. It goes with every later write.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
@@ -192,6 +234,13 @@ impl Token {
     /// A token of these bits.
     pub(crate) fn of(bits: u128) -> Token {
         Token(format!("{bits:032x}"))
+    }
+
+    /// A token of the first 128 bits of a hash.
+    pub(crate) fn of_hash(hash: blake3::Hash) -> Token {
+        let mut hex = hash.to_hex().to_string();
+        hex.truncate(32);
+        Token(hex)
     }
 
     /// What somebody shows as a token. Any text: what is no token matches no hash.
@@ -240,6 +289,11 @@ pub struct WriteId(pub(super) u128);
 impl WriteId {
     pub(crate) fn of(random: u128) -> WriteId {
         WriteId(random)
+    }
+
+    /// Eight random bits, for what only has to scatter.
+    pub(super) fn low_byte(self) -> u8 {
+        self.0 as u8
     }
 }
 

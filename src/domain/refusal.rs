@@ -1,7 +1,9 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
 use super::node::{Claim, Node};
+use super::receipt::Fingerprint;
 use super::standing::Ending;
+use super::task::Need;
 use crate::error::Code;
 use crate::id::NodeId;
 use crate::time::human;
@@ -49,8 +51,41 @@ pub enum Reason {
     Stale(Stale),
     /// It is done already, by the same token, with another result.
     OtherResult,
+    /// The receipt's key was used for another request.
+    OtherRequest {
+        /// The fingerprint of the request that was made with this key.
+        recorded: Fingerprint,
+        /// The fingerprint of the one that was refused.
+        shown: Fingerprint,
+    },
+    /// The id is that of another task, or of a node that ended without being one.
+    OtherInput,
+    /// It waits for another task.
+    Waits(Need),
+    /// It can be taken only later: in so many milliseconds.
+    NotYet(i64),
+    /// So many attempts were started, and there are no more.
+    Spent(u64),
+    /// It is not done, so there is nothing to review; the state it is in.
+    NotDone(&'static str),
+    /// It doesn't ask for a review.
+    NoReviewDue,
+    /// It has been reviewed already.
+    Reviewed {
+        /// By whom.
+        by: String,
+        /// And how.
+        accepted: bool,
+    },
+    /// The reviewer did the work.
+    SelfReview {
+        /// Who.
+        by: String,
+    },
     /// There is no such node.
     NotFound,
+    /// A task is to wait for this node, which is none.
+    NotSubmitted,
     /// The wait ended first; what it waited for.
     TimedOut(Box<Refusal>),
 }
@@ -113,6 +148,11 @@ impl Refusal {
         Refusal { id: id.clone(), version: 0, generation: 0, reason: Reason::NotFound }
     }
 
+    /// The task waited for has not been submitted.
+    pub fn not_submitted(on: &NodeId) -> Refusal {
+        Refusal { reason: Reason::NotSubmitted, ..Refusal::not_found(on) }
+    }
+
     /// The code that decides the exit code.
     pub fn code(&self) -> Code {
         match &self.reason {
@@ -124,15 +164,42 @@ impl Refusal {
             Reason::Blocked { .. } => Code::Blocked,
             Reason::StaleVersion { .. } => Code::StaleVersion,
             Reason::Stale(_) => Code::StaleClaim,
-            Reason::OtherResult => Code::IdempotencyConflict,
-            Reason::NotFound => Code::NotFound,
+            Reason::OtherResult | Reason::OtherInput | Reason::NoReviewDue | Reason::Reviewed { .. } => {
+                Code::IdempotencyConflict
+            }
+            Reason::Waits(_) => Code::DependencyNotAccepted,
+            Reason::NotYet(_) | Reason::NotDone(_) => Code::NotReady,
+            Reason::Spent(_) => Code::AttemptsExhausted,
+            Reason::SelfReview { .. } => Code::SelfReview,
+            Reason::OtherRequest { .. } => Code::ReceiptConflict,
+            Reason::NotFound | Reason::NotSubmitted => Code::NotFound,
             Reason::TimedOut(_) => Code::WaitTimeout,
         }
     }
 
     /// Can this pass by itself, so that waiting helps?
     pub fn passes(&self) -> bool {
-        matches!(self.reason, Reason::Held(_) | Reason::Blocked { .. })
+        match &self.reason {
+            Reason::Held(_) | Reason::Blocked { .. } | Reason::NotYet(_) => true,
+            Reason::Waits(need) => need.passes(),
+            _ => false,
+        }
+    }
+
+    /// When it passes by itself at the latest, in milliseconds from when it was decided, where that is known.
+    pub fn passes_in_ms(&self) -> Option<i64> {
+        match &self.reason {
+            Reason::NotYet(ms) => Some(*ms),
+            _ => self.holder().and_then(|holder| holder.remaining_ms),
+        }
+    }
+
+    /// The node whose change may make it pass.
+    pub fn waits_for(&self) -> &NodeId {
+        match &self.reason {
+            Reason::Waits(need) => &need.on,
+            _ => &self.id,
+        }
     }
 
     /// Who holds the node, where the refusal is about that.
@@ -166,7 +233,23 @@ impl Refusal {
             Reason::OtherResult => {
                 format!("done already with this token (generation {generation}), and with another result")
             }
+            Reason::OtherInput => "this id stands for something else already, with another input".to_owned(),
+            Reason::Waits(need) => need.message(),
+            Reason::NotYet(ms) => format!("not to be taken for another {}", human(*ms)),
+            Reason::Spent(attempts) => format!("its attempts are used up: {attempts} were started"),
+            Reason::NotDone(state) => format!("there is nothing to review: it is {state}"),
+            Reason::NoReviewDue => "it doesn't ask for a review".to_owned(),
+            Reason::Reviewed { by, accepted } => {
+                format!("already {} by {by}", if *accepted { "accepted" } else { "rejected" })
+            }
+            Reason::SelfReview { by } => format!("{by} did the work, and can't review it"),
+            Reason::OtherRequest { recorded, shown } => format!(
+                "the receipt's key stands for another request (fingerprint {}, and this one is {})",
+                recorded.hex(),
+                shown.hex()
+            ),
             Reason::NotFound => "there is no such node".to_owned(),
+            Reason::NotSubmitted => "a task can wait only for one that has been added before".to_owned(),
             Reason::TimedOut(inner) => format!("waited in vain: {}", inner.message()),
         }
     }
@@ -185,6 +268,22 @@ impl Refusal {
                 format!("stop working on it, or `claim acquire {id}` anew and start from what is there")
             }
             Reason::OtherResult => format!("the first result stands; `claim show {id}` has it"),
+            Reason::OtherInput => format!("use another id; `claim show {id}` says what this one stands for"),
+            Reason::Waits(need) if need.passes() => "take another node, or wait with --wait".to_owned(),
+            Reason::Waits(need) => {
+                format!("it can't be met any more; `claim show {}` says why", shell_word(need.on.as_str()))
+            }
+            Reason::NotYet(_) => "take another node, or wait with --wait".to_owned(),
+            Reason::Spent(_) => format!("`claim show {id}` has what happened"),
+            Reason::NotDone(_) => "review it once it is done".to_owned(),
+            Reason::NoReviewDue | Reason::Reviewed { .. } => {
+                format!("nothing is left to say; `claim show {id}`")
+            }
+            Reason::SelfReview { .. } => "have somebody else review it, or say --allow-self".to_owned(),
+            Reason::OtherRequest { .. } => {
+                "retry with what was asked for the first time, or use a new key for a new request".to_owned()
+            }
+            Reason::NotSubmitted => format!("`claim add {id}` first"),
             Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),
         }
     }

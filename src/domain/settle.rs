@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Step;
-use super::node::{Block, Claim, LeaseEnd, Node, Outcome, State, Token, WriteId};
+use super::node::{Block, Claim, Delay, Moment, Node, Outcome, State, Token, WriteId};
 use super::refusal::{Holder, Reason, Stale};
 use super::standing::{Ending, Facts, Standing, standing};
 
@@ -27,40 +27,30 @@ pub struct Renewal {
     pub progress: Option<Value>,
 }
 
-/// A claim just renewed.
+/// A change that stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Renewed {
+pub struct Written {
     /// The record as written.
     pub node: Node,
-}
-
-/// A claim just given back.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Released {
-    /// The record as written.
-    pub node: Node,
-}
-
-/// A node just ended as done, or a while ago by the same call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Completed {
-    /// The record.
-    pub node: Node,
-    /// Was it done already, by this token and with this result?
+    /// Did it stand already, by an earlier call of the same request?
     pub replay: bool,
 }
 
+impl Written {
+    pub(super) fn step(node: Node) -> Step<Written> {
+        Step::write(node.clone(), Written { node, replay: false })
+    }
+}
+
 /// The claim that `token` holds on `node` now, or why it holds none.
-fn held<'a>(node: &'a Node, facts: &Facts<'_>, token: &Token) -> Result<(&'a Claim, Option<i64>), Reason> {
+fn held<'a>(node: &'a Node, facts: &Facts<'a>, token: &Token) -> Result<(&'a Claim, Option<i64>), Reason> {
     let (claim, remaining_ms) = match standing(node, facts) {
         Standing::Held { claim, remaining_ms } => (claim, remaining_ms),
         // Nobody else may take it before somebody has written down an end that can be believed.
         Standing::Adrift { claim } => (claim, Some(claim.lease_ms)),
-        Standing::Lapsed { .. } => return Err(Reason::Stale(Stale::Over)),
-        Standing::Free if node.version == 0 => return Err(Reason::Stale(Stale::NoRecord)),
-        Standing::Free | Standing::Blocked(_) | Standing::Ended(..) => {
-            return Err(Reason::Stale(Stale::NotHeld(node.state.name())));
-        }
+        Standing::Lapsed { .. } | Standing::Spent { .. } => return Err(Reason::Stale(Stale::Over)),
+        _ if node.version == 0 => return Err(Reason::Stale(Stale::NoRecord)),
+        _ => return Err(Reason::Stale(Stale::NotHeld(node.state.name()))),
     };
     if claim.token_hash != token.hash() {
         return Err(Reason::Stale(Stale::Replaced(Holder::of(node, claim, remaining_ms))));
@@ -83,19 +73,19 @@ pub(crate) fn renew(
     token: &Token,
     renewal: &Renewal,
     write: WriteId,
-) -> Step<Renewed> {
+) -> Step<Written> {
     let claim = match held(node, facts, token) {
         Ok((claim, _)) => claim,
         Err(reason) => return Step::refuse(node, reason),
     };
     let asked = renewal.lease.map(|lease| i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
     let lease_ms = asked.unwrap_or(claim.lease_ms);
-    let ends = LeaseEnd::after(lease_ms, facts);
+    let ends = Moment::after(lease_ms, facts);
     let mut next = node.next(write, State::Claimed(Claim { ends, lease_ms, ..claim.clone() }));
     if renewal.progress.is_some() {
         next.progress = renewal.progress.clone();
     }
-    Step::write(next.clone(), Renewed { node: next })
+    Written::step(next)
 }
 
 /// Gives the node back, and the attempt with it: ready, or blocked for a reason.
@@ -105,7 +95,7 @@ pub(crate) fn release(
     token: &Token,
     block: Option<&str>,
     write: WriteId,
-) -> Step<Released> {
+) -> Step<Written> {
     let claim = match held(node, facts, token) {
         Ok((claim, _)) => claim,
         Err(reason) => return Step::refuse(node, reason),
@@ -121,7 +111,57 @@ pub(crate) fn release(
     };
     let mut next = node.next(write, state);
     next.attempt = node.attempt.saturating_sub(1);
-    Step::write(next.clone(), Released { node: next })
+    Written::step(next)
+}
+
+/// How to give a node back for another attempt.
+#[derive(Clone, Debug, Default)]
+pub struct Retry {
+    /// Why.
+    pub reason: Option<String>,
+    /// Not before this long from now; never less than the backoff.
+    pub after: Duration,
+}
+
+/// The first backoff. It doubles with each attempt.
+const BACKOFF_MS: i64 = 1_000;
+/// The longest backoff.
+const MAX_BACKOFF_MS: i64 = 5 * 60 * 1_000;
+
+/// How long a node rests after its `attempt`-th attempt: 1 s, 2 s, 4 s … up to 5 min, and up to half of that more
+/// by `share` of 256, so that what failed together doesn't come back together.
+fn backoff_ms(attempt: u64, share: u8) -> i64 {
+    let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(20);
+    let length = BACKOFF_MS.saturating_mul(1 << doublings).min(MAX_BACKOFF_MS);
+    length + length / 2 * i64::from(share) / 256
+}
+
+/// Gives the node back with the attempt counted: to be taken after a backoff, or failed if that was the last one.
+pub(crate) fn retry(
+    node: &Node,
+    facts: &Facts<'_>,
+    token: &Token,
+    retry: &Retry,
+    write: WriteId,
+) -> Step<Written> {
+    let claim = match held(node, facts, token) {
+        Ok((claim, _)) => claim,
+        Err(reason) => return Step::refuse(node, reason),
+    };
+    if node.is_spent() {
+        let reason = retry.reason.clone().unwrap_or_else(|| "its attempts are used up".to_owned());
+        let outcome = Outcome {
+            token_hash: Some(claim.token_hash),
+            ..Outcome::without_result(node, facts, &claim.owner, reason)
+        };
+        return Written::step(node.next(write, State::Failed(outcome)));
+    }
+    let asked = i64::try_from(retry.after.as_millis()).unwrap_or(i64::MAX);
+    let length_ms = backoff_ms(node.attempt, write.low_byte()).max(asked);
+    let mut next = node.next(write, State::Ready);
+    next.not_before =
+        Some(Delay { until: Moment::after(length_ms, facts), length_ms, reason: retry.reason.clone() });
+    Written::step(next)
 }
 
 /// The node without the claim that `token` took, even if that is over; the attempt is given back too. `None`:
@@ -140,12 +180,12 @@ pub(crate) fn complete(
     token: &Token,
     result: &Value,
     write: WriteId,
-) -> Step<Completed> {
+) -> Step<Written> {
     if let Standing::Ended(Ending::Done, outcome) = standing(node, facts)
         && outcome.token_hash == Some(token.hash())
     {
         return if outcome.result == *result {
-            Step::answer(Completed { node: node.clone(), replay: true })
+            Step::answer(Written { node: node.clone(), replay: true })
         } else {
             Step::refuse(node, Reason::OtherResult)
         };
@@ -163,6 +203,22 @@ pub(crate) fn complete(
         token_hash: Some(claim.token_hash),
         extra: Default::default(),
     };
-    let next = node.next(write, State::Done(outcome));
-    Step::write(next.clone(), Completed { node: next, replay: false })
+    let mut next = node.next(write, State::Done(outcome));
+    next.review = None; // one of an earlier outcome
+    Written::step(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backoff_doubles_up_to_five_minutes_and_scatters() {
+        assert_eq!(
+            [1, 2, 3, 9, 10, u64::MAX].map(|n| backoff_ms(n, 0)),
+            [1_000, 2_000, 4_000, 256_000, 300_000, 300_000]
+        );
+        assert_eq!(backoff_ms(1, 128), 1_250);
+        assert!(backoff_ms(1, 255) < 1_500);
+    }
 }

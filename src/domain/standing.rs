@@ -1,6 +1,7 @@
 //! What state a record is in *now*. Every command decides by this one function.
 
-use super::node::{Block, Bound, Claim, Node, Outcome, State};
+use super::node::{Block, Bound, Claim, Moment, Node, Outcome, State};
+use super::task::Need;
 use crate::host::{Life, Now, Place};
 
 /// What the host tells a decision.
@@ -12,6 +13,8 @@ pub struct Facts<'a> {
     pub place: &'a Place,
     /// What is known of the process that the record's claim is bound to; `Unknown` if there is none.
     pub life: Life,
+    /// What the node waits for and has not got.
+    pub needs: &'a [Need],
 }
 
 /// A record's state now.
@@ -19,6 +22,13 @@ pub struct Facts<'a> {
 pub enum Standing<'a> {
     /// Nobody's: it can be taken.
     Free,
+    /// Nobody's, and it waits for another task.
+    Waiting(&'a Need),
+    /// Nobody's, and not to be taken for so many milliseconds.
+    NotYet {
+        /// How long from now.
+        remaining_ms: i64,
+    },
     /// Somebody's.
     Held {
         /// The live claim.
@@ -32,6 +42,11 @@ pub enum Standing<'a> {
         claim: &'a Claim,
         /// Why it is over.
         why: Lapse,
+    },
+    /// Somebody's once, and that was the last attempt: it has failed, whether that is written down or not.
+    Spent {
+        /// The claim that is over.
+        claim: &'a Claim,
     },
     /// Somebody's, and its end can't be believed: it lies further away than the lease is long, as after a
     /// reboot with the clock set back. Who wants the node first writes down an end by its own clock and waits
@@ -76,15 +91,42 @@ impl Standing<'_> {
 }
 
 /// What state `node` is in now.
-pub fn standing<'a>(node: &'a Node, facts: &Facts<'_>) -> Standing<'a> {
+pub fn standing<'a>(node: &'a Node, facts: &Facts<'a>) -> Standing<'a> {
     match &node.state {
-        State::Ready => Standing::Free,
-        State::Claimed(claim) => hold(claim, facts),
+        State::Ready => idle(node, facts),
+        State::Claimed(claim) => match hold(claim, facts) {
+            Standing::Lapsed { claim, .. } if node.is_spent() => Standing::Spent { claim },
+            standing => standing,
+        },
         State::Blocked(block) => Standing::Blocked(block),
         State::Done(outcome) => Standing::Ended(Ending::Done, outcome),
         State::Failed(outcome) => Standing::Ended(Ending::Failed, outcome),
         State::Cancelled(outcome) => Standing::Ended(Ending::Cancelled, outcome),
         State::Expired(outcome) => Standing::Ended(Ending::Expired, outcome),
+    }
+}
+
+fn idle<'a>(node: &'a Node, facts: &Facts<'a>) -> Standing<'a> {
+    if let Some(need) = facts.needs.first() {
+        return Standing::Waiting(need);
+    }
+    let delay = node.not_before.as_ref();
+    let remaining = delay.map(|delay| (remaining_ms(&delay.until, facts), delay.length_ms));
+    match remaining {
+        Some((remaining_ms, length)) if (1..=length).contains(&remaining_ms) => {
+            Standing::NotYet { remaining_ms }
+        }
+        _ => Standing::Free,
+    }
+}
+
+/// Milliseconds until `moment`. Same boot: the monotonic clock decides, so neither a stepped clock nor a sleeping
+/// machine takes anything from anybody. Elsewhere only the wall clock is left.
+fn remaining_ms(moment: &Moment, facts: &Facts<'_>) -> i64 {
+    if moment.place.same_clock(facts.place) {
+        moment.mono_ms.saturating_sub(facts.now.mono_ms)
+    } else {
+        moment.wall_ms.saturating_sub(facts.now.wall_ms)
     }
 }
 
@@ -96,13 +138,7 @@ fn hold<'a>(claim: &'a Claim, facts: &Facts<'_>) -> Standing<'a> {
         }
         _ => {}
     }
-    // Same boot: the monotonic clock decides, so neither a stepped clock nor a sleeping machine takes anything
-    // from anybody. Elsewhere only the wall clock is left, and it never gives more than the lease's length.
-    let remaining = if claim.ends.place.same_clock(facts.place) {
-        claim.ends.mono_ms.saturating_sub(facts.now.mono_ms)
-    } else {
-        claim.ends.wall_ms.saturating_sub(facts.now.wall_ms)
-    };
+    let remaining = remaining_ms(&claim.ends, facts);
     if remaining <= 0 {
         Standing::Lapsed { claim, why: Lapse::LeaseOver(remaining.saturating_neg()) }
     } else if remaining > claim.lease_ms {

@@ -237,6 +237,7 @@ fn why(refusal: Refusal) -> Why {
         Reason::Stale(Stale::NotHeld(state)) => Why::NotHeld { state: state.to_owned() },
         Reason::Stale(Stale::TooLate) => Why::TooLate,
         Reason::OtherResult => Why::OtherResult,
-        Reason::Ended { .. } | Reason::Blocked { .. } | Reason::NotFound => Why::Other { message },
+        // What no worker here can be told.
+        _ => Why::Other { message },
     }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 pub mod fake;
+pub mod stops;
 
 use std::fs;
 use std::io::Read;
@@ -51,6 +52,8 @@ pub struct Claimed {
     pub reclaimed_from: Option<String>,
     pub forced: bool,
     pub progress: Value,
+    pub replay: bool,
+    pub lost: bool,
 }
 
 /// The JSON answer of a command that did not say yes.

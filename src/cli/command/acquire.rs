@@ -5,6 +5,7 @@ use claimdir::time::{rfc3339, rfc3339_seconds};
 use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, NodeId, Result, Token};
 use serde_json::json;
 
+use super::settle::again;
 use crate::cli::args::{self, Taking};
 use crate::cli::context::{Context, id};
 use crate::cli::report::Report;
@@ -15,7 +16,8 @@ pub(crate) fn run(args: args::Acquire, context: &Context) -> Result<Report> {
     if args.export {
         exportable(context)?;
     }
-    let directory = if args.dry_run { context.directory()? } else { context.directory_to_write()? };
+    let directory =
+        if args.dry_run { context.directory()? } else { context.directory_to_write_once(&args.once)? };
     let mut request = request(&args.taking, context, &directory)?;
     if let Some(pid) = args.while_pid.or(args.until_exit) {
         let process = directory.host().process(pid, None)?;
@@ -86,18 +88,20 @@ pub(crate) fn takeover_note(acquired: &Acquired) -> Option<String> {
 }
 
 fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) -> Report {
+    let lost = lease.lost();
     let remaining_ms = lease.remaining().map(|left| left.as_millis() as u64);
     let (token, acquired) = lease.leave();
     let node = &acquired.node;
     let Some(claim) = node.claim() else { return Report::yes(String::new(), json!({})) };
     let line = format!(
-        "CLAIMED {} by {} generation={} attempt={} token={} expires={}",
+        "CLAIMED {} by {} generation={} attempt={} token={} expires={}{}",
         harmless(node.id.as_str()),
         harmless(&claim.owner),
         node.generation,
         node.attempt,
         token.reveal(),
         rfc3339_seconds(claim.ends.wall_ms),
+        again(acquired.replay),
     );
     let fields = json!({
         "id": node.id.as_str(),
@@ -112,13 +116,22 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         "reclaimed_from": acquired.reclaimed_from,
         "forced": acquired.forced,
         "progress": node.progress,
+        "replay": acquired.replay,
+        "lost": lost.is_some(),
     });
     let mut report = Report::yes(line, fields);
     if let Some(note) = takeover_note(&acquired) {
         report = report.note(note);
     }
+    if let Some(refusal) = lost {
+        let message = refusal.message();
+        report = report.note(format!("the claim that this request took is lost: {}", harmless(&message)));
+    }
     if export {
         report = report.lines(export_lines(&token, node, context));
+    }
+    if acquired.replay {
+        return report;
     }
     let id = node.id.clone();
     report.or_else(move || {

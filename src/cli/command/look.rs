@@ -23,6 +23,15 @@ fn now(directory: &Directory, node: &Node) -> Now {
     directory.standing(node, |standing| {
         let (state, says, remaining_ms) = match standing {
             Standing::Free => (StateFilter::Ready, "ready".to_owned(), None),
+            Standing::Waiting(need) => (StateFilter::Waiting, format!("waiting: {}", need.message()), None),
+            Standing::NotYet { remaining_ms } => {
+                let says = format!("waiting: not to be taken for another {}", human(*remaining_ms));
+                (StateFilter::Waiting, says, None)
+            }
+            Standing::Spent { claim } => {
+                let says = format!("failed: the last attempt, of {}, is over", claim.owner);
+                (StateFilter::Failed, says, None)
+            }
             Standing::Held { claim, remaining_ms } => {
                 let until =
                     remaining_ms.map_or("with its process".to_owned(), |ms| format!("in {}", human(ms)));

@@ -5,3 +5,4 @@ pub(super) mod look;
 pub(super) mod place;
 pub(super) mod run;
 pub(super) mod settle;
+pub(super) mod task;

@@ -4,6 +4,7 @@ use claimdir::store::Gravity;
 use claimdir::{Code, Result};
 use serde_json::{Value, json};
 
+use crate::cli::args;
 use crate::cli::context::Context;
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
@@ -58,4 +59,11 @@ pub(crate) fn doctor(context: &Context) -> Result<Report> {
     } else {
         report.but(Code::RecordUnreadable, format!("faults found: {faults}"))
     })
+}
+
+pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {
+    let pruned = context.directory()?.prune(args.older, args.dry_run)?;
+    let word = if args.dry_run { "would forget" } else { "forgot" };
+    let line = format!("{word} {} receipts", pruned.receipts);
+    Ok(Report::yes(line, json!({"receipts": pruned.receipts, "dry_run": args.dry_run})))
 }

@@ -1,6 +1,6 @@
 //! `claim check`, `renew`, `release`, `complete`.
 
-use claimdir::domain::Node;
+use claimdir::domain::{Node, Retry};
 use claimdir::time::{human, rfc3339, rfc3339_seconds};
 use claimdir::{Error, NodeId, Renewal, Result, Token};
 use serde_json::{Value, json};
@@ -20,8 +20,13 @@ fn held(args: &args::Held) -> Result<(NodeId, Token)> {
     Ok((id(&args.id)?, Token::shown(args.token.as_str())))
 }
 
+/// How a line ends that tells an old answer again.
+pub(crate) fn again(replay: bool) -> &'static str {
+    if replay { " (replay)" } else { "" }
+}
+
 /// What every answer about a held node has.
-fn claim_fields(node: &Node) -> Value {
+pub(crate) fn claim_fields(node: &Node) -> Value {
     let claim = node.claim();
     json!({
         "id": node.id.as_str(),
@@ -57,14 +62,16 @@ pub(crate) fn renew(args: args::Renew, context: &Context) -> Result<Report> {
     let (id, token) = held(&args.held)?;
     let progress = args.progress.as_deref().map(|text| argument("--progress", text)).transpose()?;
     let renewal = Renewal { lease: args.lease, progress };
-    Ok(match context.directory()?.renew(&id, &token, &renewal)? {
+    Ok(match context.directory_once(&args.once)?.renew(&id, &token, &renewal)? {
         Ok(renewed) => {
             let claim = renewed.node.claim();
             let expires = claim.map(|claim| rfc3339_seconds(claim.ends.wall_ms)).unwrap_or_default();
             let (id, generation) = (harmless(id.as_str()), renewed.node.generation);
             let mut fields = claim_fields(&renewed.node);
             fields["remaining_ms"] = json!(claim.map(|claim| claim.lease_ms));
-            Report::yes(format!("RENEWED {id} generation={generation} expires={expires}"), fields)
+            fields["replay"] = json!(renewed.replay);
+            let again = again(renewed.replay);
+            Report::yes(format!("RENEWED {id} generation={generation} expires={expires}{again}"), fields)
         }
         Err(refusal) => Report::refused(&refusal),
     })
@@ -76,11 +83,14 @@ pub(crate) fn release(args: args::Release, context: &Context) -> Result<Report> 
     if block.is_some_and(|reason| reason.trim().is_empty()) {
         return Err(Error::usage("--block needs a reason"));
     }
-    Ok(match context.directory()?.release(&id, &token, block)? {
+    Ok(match context.directory_once(&args.once)?.release(&id, &token, block)? {
         Ok(released) => {
             let word = if block.is_some() { "BLOCKED" } else { "RELEASED" };
-            let line = format!("{word} {} generation={}", harmless(id.as_str()), released.node.generation);
-            Report::yes(line, claim_fields(&released.node))
+            let (generation, again) = (released.node.generation, again(released.replay));
+            let line = format!("{word} {} generation={generation}{again}", harmless(id.as_str()));
+            let mut fields = claim_fields(&released.node);
+            fields["replay"] = json!(released.replay);
+            Report::yes(line, fields)
         }
         Err(refusal) => Report::refused(&refusal),
     })
@@ -89,13 +99,36 @@ pub(crate) fn release(args: args::Release, context: &Context) -> Result<Report> 
 pub(crate) fn complete(args: args::Complete, context: &Context) -> Result<Report> {
     let (id, token) = held(&args.held)?;
     let result = args.result.as_deref().map(|text| argument("--result", text)).transpose()?;
-    Ok(match context.directory()?.complete(&id, &token, &result.unwrap_or(Value::Null))? {
+    Ok(match context.directory_once(&args.once)?.complete(&id, &token, &result.unwrap_or(Value::Null))? {
         Ok(completed) => {
-            let again = if completed.replay { " (again)" } else { "" };
+            let again = again(completed.replay);
             let line =
                 format!("DONE {} generation={}{again}", harmless(id.as_str()), completed.node.generation);
             let mut fields = claim_fields(&completed.node);
             fields["replay"] = json!(completed.replay);
+            Report::yes(line, fields)
+        }
+        Err(refusal) => Report::refused(&refusal),
+    })
+}
+
+pub(crate) fn retry(args: args::Retry, context: &Context) -> Result<Report> {
+    let (id, token) = held(&args.held)?;
+    let how = Retry { reason: args.reason, after: args.after.unwrap_or_default() };
+    Ok(match context.directory_once(&args.once)?.retry(&id, &token, &how)? {
+        Ok(given_back) => {
+            let node = &given_back.node;
+            let (id, again) = (harmless(id.as_str()), again(given_back.replay));
+            let mut fields = claim_fields(node);
+            fields["replay"] = json!(given_back.replay);
+            let line = match &node.not_before {
+                Some(delay) => {
+                    fields["not_before"] = json!(rfc3339(delay.until.wall_ms));
+                    let at = rfc3339_seconds(delay.until.wall_ms);
+                    format!("RETRY {id} attempt={} not-before={at}{again}", node.attempt)
+                }
+                None => format!("FAILED {id} attempt={}: its attempts are used up{again}", node.attempt),
+            };
             Report::yes(line, fields)
         }
         Err(refusal) => Report::refused(&refusal),

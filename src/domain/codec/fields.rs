@@ -7,11 +7,11 @@ use super::Malformed;
 use crate::time::parse_rfc3339;
 
 /// An object's fields, taken out one by one; what is left is unknown and kept.
-pub(super) struct Fields(pub(super) Map<String, Value>);
+pub(in crate::domain) struct Fields(pub(super) Map<String, Value>);
 
 impl Fields {
     /// The fields of the object that `bytes` are, which is called `what`.
-    pub(super) fn parse(what: &str, bytes: &[u8]) -> Result<Fields, Malformed> {
+    pub(in crate::domain) fn parse(what: &str, bytes: &[u8]) -> Result<Fields, Malformed> {
         if bytes.iter().all(|b| *b == 0) {
             return Err(Malformed::Broken(format!("{what} holds {} zero bytes", bytes.len())));
         }
@@ -20,7 +20,7 @@ impl Fields {
         Fields::of(what, value)
     }
 
-    pub(super) fn of(what: &str, value: Value) -> Result<Fields, Malformed> {
+    pub(in crate::domain) fn of(what: &str, value: Value) -> Result<Fields, Malformed> {
         match value {
             Value::Object(map) => Ok(Fields(map)),
             _ => Err(Malformed::Broken(format!("{what} is not a JSON object"))),
@@ -28,11 +28,11 @@ impl Fields {
     }
 
     /// A field of type `T`; one that is not there reads as `null`.
-    pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Malformed> {
+    pub(in crate::domain) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Malformed> {
         self.with(name, Some)
     }
 
-    pub(super) fn with<T: DeserializeOwned, U>(
+    pub(in crate::domain) fn with<T: DeserializeOwned, U>(
         &mut self,
         name: &str,
         accept: impl FnOnce(T) -> Option<U>,
@@ -45,15 +45,15 @@ impl Fields {
     }
 
     /// A counter. One so high that it can't be counted on from is wrong.
-    pub(super) fn count(&mut self, name: &str) -> Result<u64, Malformed> {
+    pub(in crate::domain) fn count(&mut self, name: &str) -> Result<u64, Malformed> {
         self.with(name, |n: u64| (n < u64::MAX / 2).then_some(n))
     }
 
-    pub(super) fn time(&mut self, name: &str) -> Result<i64, Malformed> {
+    pub(in crate::domain) fn time(&mut self, name: &str) -> Result<i64, Malformed> {
         self.with(name, |text: String| parse_rfc3339(&text))
     }
 
-    pub(super) fn object<T>(
+    pub(in crate::domain) fn object<T>(
         &mut self,
         name: &str,
         read: impl FnOnce(Fields) -> Result<T, Malformed>,

@@ -12,8 +12,10 @@ use serde_json::Value;
 use super::node::Node;
 use crate::error::Error;
 use crate::id::NodeId;
-use fields::Fields;
+pub(super) use fields::Fields;
+pub(super) use read::node;
 pub use write::for_show;
+pub(super) use write::{canonical, to_bytes, to_json};
 
 /// The format that this program writes, and the newest it reads.
 pub const FORMAT: u64 = 1;
@@ -36,6 +38,12 @@ pub enum Malformed {
     /// Anything else.
     #[error("{0}")]
     Broken(String),
+}
+
+/// Refuses a newer format.
+pub(super) fn check_format(fields: &mut Fields) -> Result<(), Malformed> {
+    let format: u64 = fields.take("format")?;
+    if format > FORMAT { Err(Malformed::TooNew(format)) } else { Ok(()) }
 }
 
 impl Node {
@@ -107,7 +115,7 @@ pub(crate) fn encode_within_limit(node: &Node) -> crate::Result<Vec<u8>> {
 
 /// The record's bytes.
 pub(crate) fn encode(node: &Node) -> Vec<u8> {
-    write::to_bytes(&write::to_json(node, true))
+    to_bytes(&to_json(node, true))
 }
 
 #[cfg(test)]

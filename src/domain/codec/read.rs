@@ -2,19 +2,20 @@
 
 use serde_json::{Map, Value};
 
+use super::Malformed;
 use super::fields::Fields;
-use super::{FORMAT, Malformed};
-use crate::domain::node::{Block, Bound, Claim, Forced, LeaseEnd, Node, Outcome, State, TokenHash, WriteId};
+use crate::domain::node::{
+    Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, TokenHash, WriteId,
+};
+use crate::domain::receipt::LastWrite;
+use crate::domain::task::{Review, Task};
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
 use crate::time::MAX_LEASE;
 
 /// The node that a record's fields say.
-pub(super) fn node(mut fields: Fields) -> Result<Node, Malformed> {
-    let format: u64 = fields.take("format")?;
-    if format > FORMAT {
-        return Err(Malformed::TooNew(format));
-    }
+pub(in crate::domain) fn node(mut fields: Fields) -> Result<Node, Malformed> {
+    super::check_format(&mut fields)?;
     let id: String = fields.take("id")?;
     let id = NodeId::new(id).map_err(|e| Malformed::Broken(e.to_string()))?;
     Ok(Node {
@@ -24,8 +25,12 @@ pub(super) fn node(mut fields: Fields) -> Result<Node, Malformed> {
         generation: fields.count("generation")?,
         attempt: fields.count("attempt")?,
         state: state(&mut fields)?,
+        task: fields.object("task", task)?,
+        review: fields.object("review", review)?,
+        not_before: fields.object("not_before", delay)?,
         progress: fields.0.shift_remove("progress"),
         forced: fields.object("forced", forced)?,
+        last_write: fields.object("last_write", LastWrite::read)?,
         extra: fields.0,
     })
 }
@@ -64,7 +69,7 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
         owner: fields.take("owner")?,
         token_hash: fields.with("token_hash", |hex: String| TokenHash::from_hex(&hex))?,
         acquired_ms: fields.time("acquired_at")?,
-        ends: LeaseEnd { wall_ms: fields.time("expires_at")?, mono_ms, place },
+        ends: Moment { wall_ms: fields.time("expires_at")?, mono_ms, place },
         lease_ms: fields.with("lease_ms", |ms: i64| (ms > 0).then_some(ms.min(longest)))?,
         host: fields.take("host")?,
         pid: fields.take("pid")?,
@@ -73,6 +78,46 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
             unknown.extend(fields.0);
             unknown
         },
+    })
+}
+
+fn task(mut fields: Fields) -> Result<Task, Malformed> {
+    Ok(Task {
+        title: fields.take("title")?,
+        input: fields.take("input")?,
+        input_hash: fields.take("input_hash")?,
+        after: fields.with("after", |ids: Vec<String>| {
+            ids.into_iter().map(NodeId::new).collect::<Result<Vec<_>, _>>().ok()
+        })?,
+        review: fields.take("review")?,
+        max_attempts: fields.with("max_attempts", |n: u64| (n > 0).then_some(n))?,
+        by: fields.take("by")?,
+        submitted_ms: fields.time("submitted_at")?,
+        extra: fields.0,
+    })
+}
+
+fn review(mut fields: Fields) -> Result<Review, Malformed> {
+    Ok(Review {
+        accepted: fields.with("state", |state: String| match state.as_str() {
+            "accepted" => Some(true),
+            "rejected" => Some(false),
+            _ => None,
+        })?,
+        by: fields.take("by")?,
+        note: fields.take("note")?,
+        at_ms: fields.time("at")?,
+        extra: fields.0,
+    })
+}
+
+fn delay(mut fields: Fields) -> Result<Delay, Malformed> {
+    let clock = fields.object("clock", |mut clock| Ok((clock.take("at_mono_ms")?, place(&mut clock)?)))?;
+    let (mono_ms, place) = clock.unwrap_or_default();
+    Ok(Delay {
+        until: Moment { wall_ms: fields.time("at")?, mono_ms, place },
+        length_ms: fields.take("length_ms")?,
+        reason: fields.take("reason")?,
     })
 }
 

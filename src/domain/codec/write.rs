@@ -3,15 +3,33 @@
 use serde_json::{Map, Value, json};
 
 use super::FORMAT;
-use crate::domain::node::{Bound, Claim, Forced, LeaseEnd, Node, Outcome, State};
-use crate::host::Group;
+use crate::domain::node::{Bound, Claim, Delay, Forced, Moment, Node, Outcome, State};
+use crate::domain::task::{Review, Task};
+use crate::host::{Group, Place};
 use crate::time::rfc3339;
 
 /// JSON that `cat` shows well.
-pub(super) fn to_bytes(map: &Map<String, Value>) -> Vec<u8> {
+pub(in crate::domain) fn to_bytes(map: &Map<String, Value>) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(map).unwrap_or_default(); // maps with text keys: no error is possible
     bytes.push(b'\n');
     bytes
+}
+
+/// JSON in canonical form: no spaces, each object's fields in the order of their names. Numbers stay as written.
+pub(in crate::domain) fn canonical(value: &Value) -> String {
+    sorted(value).to_string()
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(values) => values.iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            fields.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 /// The record for people and scripts: its fields by their names, without the secrets' hashes.
@@ -19,7 +37,7 @@ pub fn for_show(node: &Node) -> Map<String, Value> {
     to_json(node, false)
 }
 
-pub(super) fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
+pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
     put("format", json!(FORMAT));
@@ -50,6 +68,19 @@ pub(super) fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
             put("outcome", outcome_json(node.state.name(), outcome, secrets));
         }
     }
+    if let Some(task) = &node.task {
+        put("task", task_json(task));
+    }
+    if let Some(Review { accepted, by, note, at_ms, extra }) = &node.review {
+        let state = if *accepted { "accepted" } else { "rejected" };
+        let json = json!({"state": state, "by": by, "note": note, "at": rfc3339(*at_ms)});
+        put("review", with_extra(json, extra));
+    }
+    if let Some(Delay { until, length_ms, reason }) = &node.not_before {
+        let at = rfc3339(until.wall_ms);
+        let clock = clock_json("at_mono_ms", until);
+        put("not_before", json!({"at": at, "length_ms": length_ms, "reason": reason, "clock": clock}));
+    }
     if let Some(progress) = &node.progress {
         put("progress", progress.clone());
     }
@@ -58,27 +89,45 @@ pub(super) fn to_json(node: &Node, secrets: bool) -> Map<String, Value> {
         let json = json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)});
         put("forced", with_extra(json, extra));
     }
+    if let Some(last) = node.last_write.as_ref().filter(|_| secrets) {
+        map.insert("last_write".to_owned(), last.to_json());
+    }
     for (name, value) in &node.extra {
         map.entry(name.as_str()).or_insert_with(|| value.clone());
     }
     map
 }
 
+fn task_json(task: &Task) -> Value {
+    let after: Vec<&str> = task.after.iter().map(|id| id.as_str()).collect();
+    let json = json!({
+        "title": task.title,
+        "input": task.input,
+        "input_hash": task.input_hash,
+        "after": after,
+        "review": task.review,
+        "max_attempts": task.max_attempts,
+        "by": task.by,
+        "submitted_at": rfc3339(task.submitted_ms),
+    });
+    with_extra(json, &task.extra)
+}
+
+/// The monotonic part of a moment, its time under `name`.
+fn clock_json(name: &str, moment: &Moment) -> Value {
+    let Place { machine, boot, time_namespace } = &moment.place;
+    json!({name: moment.mono_ms, "machine": machine, "boot": boot, "time_namespace": time_namespace})
+}
+
 fn claim_json(claim: &Claim, secrets: bool) -> Value {
-    let LeaseEnd { wall_ms, mono_ms, place } = &claim.ends;
     let mut json = json!({
         "owner": claim.owner,
         "acquired_at": rfc3339(claim.acquired_ms),
-        "expires_at": rfc3339(*wall_ms),
+        "expires_at": rfc3339(claim.ends.wall_ms),
         "lease_ms": claim.lease_ms,
         "host": claim.host,
         "pid": claim.pid,
-        "clock": {
-            "ends_mono_ms": mono_ms,
-            "machine": place.machine,
-            "boot": place.boot,
-            "time_namespace": place.time_namespace,
-        },
+        "clock": clock_json("ends_mono_ms", &claim.ends),
     });
     if secrets {
         json["token_hash"] = json!(claim.token_hash.hex());

@@ -1,0 +1,79 @@
+//! `claim add` and `claim review`.
+
+use claimdir::Result;
+use claimdir::domain::{Submission, Submitted, Verdict};
+use serde_json::{Value, json};
+
+use super::settle::{again, claim_fields};
+use crate::cli::args;
+use crate::cli::context::{Context, id};
+use crate::cli::json::argument;
+use crate::cli::report::Report;
+use crate::cli::text::harmless;
+
+pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
+    let task = id(&args.id)?;
+    let input = args.input.as_deref().map(|text| argument("--input", text)).transpose()?;
+    let after = args.after.iter().map(|on| id(on)).collect::<Result<Vec<_>>>()?;
+    let directory = context.directory_to_write_once(&args.once)?;
+    let mut request = Submission::by(context.owner(&directory)?.name)
+        .input(input.unwrap_or(Value::Null))
+        .max_attempts(args.max_attempts)?;
+    if let Some(title) = args.title {
+        request = request.title(title);
+    }
+    if args.review {
+        request = request.review();
+    }
+    request = after.into_iter().fold(request, Submission::after);
+    Ok(match directory.submit(&task, &request)? {
+        Ok(submitted) => added(&submitted),
+        Err(refusal) => Report::refused(&refusal),
+    })
+}
+
+fn added(submitted: &Submitted) -> Report {
+    let node = &submitted.node;
+    let id = harmless(node.id.as_str());
+    let line = match submitted.existing {
+        false => format!("ADDED {id} version={}", node.version),
+        true => {
+            format!("EXISTS {id} {} version={}{}", node.state.name(), node.version, again(submitted.replay))
+        }
+    };
+    let mut fields = claim_fields(node);
+    fields["existing"] = json!(submitted.existing);
+    fields["replay"] = json!(submitted.replay);
+    fields["differing"] = json!(submitted.differing);
+    let report = Report::yes(line, fields);
+    if submitted.differing.is_empty() {
+        return report;
+    }
+    report.note(format!(
+        "the task was there already; these differ and changed nothing: {}",
+        submitted.differing.join(", ")
+    ))
+}
+
+pub(crate) fn review(args: args::Review, context: &Context) -> Result<Report> {
+    let task = id(&args.id)?;
+    let directory = context.directory_once(&args.once)?;
+    let by = match args.by {
+        Some(by) => by,
+        None => context.owner(&directory)?.name,
+    };
+    let verdict =
+        Verdict { accept: args.accept, by, note: args.note, allow_self: args.allow_self, seen: args.seen };
+    Ok(match directory.review(&task, &verdict)? {
+        Ok(written) => {
+            let word = if verdict.accept { "ACCEPTED" } else { "REJECTED" };
+            let (id, state) = (harmless(task.as_str()), written.node.state.name());
+            let line =
+                format!("{word} {id} by {}, now {state}{}", harmless(&verdict.by), again(written.replay));
+            let mut fields = claim_fields(&written.node);
+            fields["replay"] = json!(written.replay);
+            Report::yes(line, fields)
+        }
+        Err(refusal) => Report::refused(&refusal),
+    })
+}

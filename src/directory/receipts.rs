@@ -1,0 +1,185 @@
+//! Requests with a receipt: the same effect once, however often they are sent.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Directory;
+use super::update::ROUNDS;
+use crate::domain::{
+    Answer, Facts, Fingerprint, Found, LastWrite, Node, Reason, Receipt, ReceiptKey, Recorded, Step, WriteId,
+    decode_receipt, encode_receipt, find,
+};
+use crate::error::Result;
+use crate::id::NodeId;
+use crate::store::{Key, Prefix, Replaced};
+
+/// The folder of receipts.
+const FOLDER: &str = "receipts";
+
+/// What [`Directory::prune`] removed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pruned {
+    /// How many receipts.
+    pub receipts: usize,
+}
+
+/// A request that shows a receipt.
+struct Request {
+    /// The receipt's name.
+    name: String,
+    key: Key,
+    fingerprint: Fingerprint,
+}
+
+impl Directory {
+    /// The same directory for one request: its next write happens once, however often it is sent with this key.
+    ///
+    /// The same key and request again is answered as before, as a replay, and writes nothing; another request
+    /// under the same key is refused ([`Reason::OtherRequest`]). Keys are remembered until they are pruned.
+    pub fn with_receipt(&self, key: ReceiptKey) -> Directory {
+        Directory { receipt: Some(key), ..self.clone() }
+    }
+
+    /// The same directory for other requests.
+    pub(super) fn without_receipt(&self) -> Directory {
+        Directory { receipt: None, ..self.clone() }
+    }
+
+    /// Changes the node `id` as `decide` says, once if this directory has a receipt. What makes a request the
+    /// same is its operation, its owner, its node and its arguments.
+    pub(super) fn update_once<T: Recorded>(
+        &self,
+        id: &NodeId,
+        operation: &str,
+        owner: Option<&str>,
+        arguments: impl FnOnce() -> Value,
+        mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Step<T>,
+    ) -> Result<Answer<T>> {
+        let Some(receipt) = &self.receipt else { return self.update(id, decide) };
+        let name = receipt.hash();
+        let request = Request {
+            key: receipt_key(&name)?,
+            fingerprint: Fingerprint::of(operation, owner, id.as_str(), arguments()),
+            name,
+        };
+        self.rounds(id, |node, facts, write| self.round(&request, node, facts, write, &mut decide))
+    }
+
+    /// One round: the node was read; now the receipt, then the decision.
+    fn round<T: Recorded>(
+        &self,
+        request: &Request,
+        node: &Node,
+        facts: &Facts<'_>,
+        write: WriteId,
+        decide: &mut impl FnMut(&Node, &Facts<'_>, WriteId) -> Step<T>,
+    ) -> Result<Option<Step<T>>> {
+        let bytes = self.store.read(&request.key)?;
+        let receipt = self.decode_receipt(&request.key, bytes.as_deref().unwrap_or_default())?;
+        let begun = match find(node, receipt.as_ref(), &request.name, &request.fingerprint) {
+            Found::Conflict(recorded) => {
+                let shown = request.fingerprint.clone();
+                return Ok(Some(Step::refuse(node, Reason::OtherRequest { recorded, shown })));
+            }
+            Found::Answer { node, answer, settled } => {
+                match &node.last_write {
+                    Some(last) if !settled => self.settle_receipt(last, &node)?,
+                    _ => self.store.confirm(&request.key)?,
+                }
+                return Ok(Some(Step::answer(T::restore(*node, &answer))));
+            }
+            Found::NoEffect { begun } => begun,
+        };
+        let mut step = decide(node, facts, write);
+        if let (Some(next), Ok(answer)) = (&mut step.write, &step.answer) {
+            // From here on the key is pinned to this request, also if it is refused later.
+            if !begun && !self.begin(request, bytes)? {
+                return Ok(None);
+            }
+            next.last_write = Some(LastWrite::new(&request.name, &request.fingerprint, answer));
+        }
+        Ok(Some(step))
+    }
+
+    /// Makes the receipt pending. `false`: somebody else did something to it.
+    fn begin(&self, request: &Request, bytes: Option<Vec<u8>>) -> Result<bool> {
+        if bytes.is_none() && !self.store.make(&request.key)? {
+            return Ok(false);
+        }
+        let pending = Receipt {
+            fingerprint: request.fingerprint.clone(),
+            at_ms: self.host.now().wall_ms,
+            settled: None,
+        };
+        let bytes = self.encode_receipt(&pending)?;
+        Ok(matches!(self.store.replace(&request.key, b"", &bytes)?, Replaced::Done))
+    }
+
+    /// Writes the answer of the request that made `node`'s version into its receipt, or makes sure that it is
+    /// there to stay. A receipt that was pruned is not made again.
+    pub(super) fn settle_receipt(&self, last: &LastWrite, node: &Node) -> Result<()> {
+        let key = receipt_key(&last.receipt)?;
+        for round in 0..ROUNDS {
+            let Some(bytes) = self.store.read(&key)? else { return Ok(()) };
+            match self.decode_receipt(&key, &bytes)? {
+                Some(receipt) if receipt.settled.is_some() => return self.store.confirm(&key),
+                Some(receipt) if receipt.fingerprint != last.fingerprint => return Ok(()),
+                _ => {}
+            }
+            let settled = Receipt {
+                fingerprint: last.fingerprint.clone(),
+                at_ms: self.host.now().wall_ms,
+                settled: Some((Box::new(Node { last_write: None, ..node.clone() }), last.answer.clone())),
+            };
+            match self.store.replace(&key, &bytes, &self.encode_receipt(&settled)?)? {
+                Replaced::Done => return Ok(()),
+                Replaced::Changed(_) => {}
+                Replaced::Cancelled => self.pause_after(round)?,
+                Replaced::Unknown(error) => return Err(error),
+            }
+        }
+        Err(self.contended(&key))
+    }
+
+    /// All receipts.
+    pub(super) fn receipts(&self) -> Result<Vec<Key>> {
+        self.store.list(&Prefix::Internal(FOLDER), None, usize::MAX)
+    }
+
+    /// The receipt at `key`; `None` if it was made and not written, or is gone.
+    pub(super) fn receipt_at(&self, key: &Key) -> Result<Option<Receipt>> {
+        let bytes = self.store.read(key)?.unwrap_or_default();
+        self.decode_receipt(key, &bytes)
+    }
+
+    /// Forgets receipts that were last written more than `older` ago; with `dry_run` only counts them.
+    ///
+    /// A pruner that is frozen between looking at a receipt and removing it may forget a key that was used again
+    /// meanwhile: keys should not be used again after their time.
+    pub fn prune(&self, older: Duration, dry_run: bool) -> Result<Pruned> {
+        let older = i64::try_from(older.as_millis()).unwrap_or(i64::MAX);
+        let before = self.host.now().wall_ms.saturating_sub(older);
+        let mut pruned = Pruned::default();
+        for key in self.receipts()? {
+            let Ok(Some(receipt)) = self.receipt_at(&key) else { continue };
+            if receipt.at_ms < before && (dry_run || self.store.remove(&key)?) {
+                pruned.receipts += 1;
+            }
+        }
+        Ok(pruned)
+    }
+
+    fn encode_receipt(&self, receipt: &Receipt) -> Result<Vec<u8>> {
+        Ok(encode_receipt(receipt, WriteId::of(self.host.random()?)))
+    }
+
+    fn decode_receipt(&self, key: &Key, bytes: &[u8]) -> Result<Option<Receipt>> {
+        decode_receipt(bytes).map_err(|why| self.unreadable(key, &why))
+    }
+}
+
+fn receipt_key(name: &str) -> Result<Key> {
+    let folder = name.get(..2).unwrap_or_default();
+    NodeId::new(format!("{FOLDER}/{folder}/{name}.receipt")).map(Key::Internal)
+}

@@ -1,0 +1,211 @@
+//! Receipts: the stored answer of a write, so that a retry gets the same answer instead of a second effect.
+//!
+//! A receipt is a cell named by the hash of its key. It is *pending* from before the effect and *settled* with the
+//! answer after it; in between, the node's record itself carries receipt, fingerprint and answer in `last_write`:
+//! change and receipt are one write. Whoever replaces such a record settles the receipt first, so at every stop a
+//! retry finds either the answer, in the record or in the receipt, or no trace of an effect.
+
+use serde_json::{Map, Value, json};
+
+use super::claim::Acquired;
+use super::codec::{self, Fields, Malformed};
+use super::node::{Node, Token, WriteId};
+use super::settle::Written;
+use super::task::Submitted;
+use crate::error::{Error, Result};
+use crate::time::rfc3339;
+
+/// A receipt's key: 1 to 1,024 bytes that the caller makes up once for a request and shows again at each retry.
+/// As secret as a token: who has it gets the claim's token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReceiptKey(String);
+
+impl ReceiptKey {
+    /// Takes the key, refused if it is empty or too long ([`Code::Usage`](crate::Code::Usage)).
+    pub fn new(key: impl Into<String>) -> Result<ReceiptKey> {
+        let key = key.into();
+        if key.is_empty() || key.len() > 1024 {
+            return Err(Error::usage("a receipt's key has 1 to 1,024 bytes"));
+        }
+        Ok(ReceiptKey(key))
+    }
+
+    /// The receipt's name: the blake3 hash of its key, in 64 hexadecimal digits.
+    pub fn hash(&self) -> String {
+        blake3::hash(self.0.as_bytes()).to_hex().to_string()
+    }
+
+    /// The token of a claim taken with this key. Only the nonce is stored, so neither the record nor the receipt
+    /// gives the token to somebody who lacks the key.
+    pub(crate) fn token(&self, nonce: &str) -> Token {
+        let key = blake3::derive_key("claimdir 2026 token of a receipt", self.0.as_bytes());
+        Token::of_hash(blake3::keyed_hash(&key, nonce.as_bytes()))
+    }
+}
+
+impl std::fmt::Debug for ReceiptKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReceiptKey(…)")
+    }
+}
+
+/// The blake3 hash of a request in canonical form: what must be the same for a retry to be one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// The fingerprint of an operation by `owner` with these arguments.
+    pub(crate) fn of(operation: &str, owner: Option<&str>, target: &str, arguments: Value) -> Fingerprint {
+        let request = json!({"operation": operation, "owner": owner, "on": target, "with": arguments});
+        Fingerprint(blake3::hash(codec::canonical(&request).as_bytes()).to_hex().to_string())
+    }
+
+    /// 64 hexadecimal digits.
+    pub fn hex(&self) -> &str {
+        &self.0
+    }
+}
+
+/// In a node's record: the request that made this version, and what of its answer the record itself doesn't say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LastWrite {
+    /// The receipt's name.
+    pub receipt: String,
+    /// The request's fingerprint.
+    pub fingerprint: Fingerprint,
+    /// The rest of the answer.
+    pub answer: Value,
+}
+
+/// A receipt as its cell says it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Receipt {
+    pub(crate) fingerprint: Fingerprint,
+    /// When it was written: milliseconds since 1970.
+    pub(crate) at_ms: i64,
+    /// The answer once settled: the record as written, and the rest.
+    pub(crate) settled: Option<(Box<Node>, Value)>,
+}
+
+/// What a retry finds.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Found {
+    /// Nothing, or only that the request was begun: no effect yet.
+    NoEffect { begun: bool },
+    /// The effect, still in the record or already settled.
+    Answer { node: Box<Node>, answer: Value, settled: bool },
+    /// Another request under the same key.
+    Conflict(Fingerprint),
+}
+
+/// Looks for the request `mine` in the node's record, read first, and in the receipt, read after it. In the other
+/// order a retry could see a pending receipt and then a record that had been replaced after settling.
+pub(crate) fn find(node: &Node, receipt: Option<&Receipt>, name: &str, mine: &Fingerprint) -> Found {
+    if let Some(last) = node.last_write.as_ref().filter(|last| last.receipt == name) {
+        if last.fingerprint != *mine {
+            return Found::Conflict(last.fingerprint.clone());
+        }
+        return Found::Answer { node: Box::new(node.clone()), answer: last.answer.clone(), settled: false };
+    }
+    match receipt {
+        None => Found::NoEffect { begun: false },
+        Some(receipt) if receipt.fingerprint != *mine => Found::Conflict(receipt.fingerprint.clone()),
+        Some(Receipt { settled: None, .. }) => Found::NoEffect { begun: true },
+        Some(Receipt { settled: Some((node, answer)), .. }) => {
+            Found::Answer { node: node.clone(), answer: answer.clone(), settled: true }
+        }
+    }
+}
+
+/// The receipt that `bytes` say; empty ones were made and not yet written.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Receipt>, Malformed> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let mut fields = Fields::parse("the receipt", bytes)?;
+    codec::check_format(&mut fields)?;
+    let fingerprint = Fingerprint(fields.take("fingerprint")?);
+    let at_ms = fields.time("at")?;
+    let settled = fields.object("answer", |mut answer| {
+        let node = codec::node(Fields::of("record", answer.take("record")?)?)?;
+        Ok((Box::new(node), answer.take("rest")?))
+    })?;
+    Ok(Some(Receipt { fingerprint, at_ms, settled }))
+}
+
+/// The receipt's bytes. `write` makes them differ from all others.
+pub(crate) fn encode(receipt: &Receipt, write: WriteId) -> Vec<u8> {
+    let mut map = Map::new();
+    map.insert("format".to_owned(), json!(codec::FORMAT));
+    map.insert("write".to_owned(), json!(write.to_string()));
+    map.insert("at".to_owned(), json!(rfc3339(receipt.at_ms)));
+    map.insert("fingerprint".to_owned(), json!(receipt.fingerprint.hex()));
+    if let Some((node, rest)) = &receipt.settled {
+        map.insert("answer".to_owned(), json!({"record": codec::to_json(node, true), "rest": rest}));
+    }
+    codec::to_bytes(&map)
+}
+
+/// An answer that a receipt keeps: the record as written, and the rest.
+pub(crate) trait Recorded: Sized {
+    /// What the record itself doesn't say.
+    fn rest(&self) -> Value;
+    /// The answer again, marked as a replay. What is missing in `rest` reads as nothing.
+    fn restore(node: Node, rest: &Value) -> Self;
+}
+
+impl LastWrite {
+    /// The mark of a request in the record that it writes.
+    pub(crate) fn new(receipt: &str, fingerprint: &Fingerprint, answer: &impl Recorded) -> LastWrite {
+        LastWrite { receipt: receipt.to_owned(), fingerprint: fingerprint.clone(), answer: answer.rest() }
+    }
+
+    pub(super) fn read(mut fields: Fields) -> Result<LastWrite, Malformed> {
+        Ok(LastWrite {
+            receipt: fields.take("receipt")?,
+            fingerprint: Fingerprint(fields.take("fingerprint")?),
+            answer: fields.take("answer")?,
+        })
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({"receipt": self.receipt, "fingerprint": self.fingerprint.hex(), "answer": self.answer})
+    }
+}
+
+impl Recorded for Written {
+    fn rest(&self) -> Value {
+        Value::Null
+    }
+
+    fn restore(node: Node, _rest: &Value) -> Written {
+        Written { node, replay: true }
+    }
+}
+
+impl Recorded for Acquired {
+    fn rest(&self) -> Value {
+        json!({"reclaimed_from": self.reclaimed_from, "forced": self.forced, "nonce": self.nonce})
+    }
+
+    fn restore(node: Node, rest: &Value) -> Acquired {
+        let text = |name: &str| rest[name].as_str().map(str::to_owned);
+        Acquired {
+            node,
+            reclaimed_from: text("reclaimed_from"),
+            forced: rest["forced"].as_bool().unwrap_or_default(),
+            replay: true,
+            nonce: text("nonce"),
+        }
+    }
+}
+
+impl Recorded for Submitted {
+    fn rest(&self) -> Value {
+        Value::Null
+    }
+
+    fn restore(node: Node, _rest: &Value) -> Submitted {
+        Submitted { node, existing: true, differing: Vec::new(), replay: true }
+    }
+}

@@ -1,0 +1,336 @@
+//! Tasks: nodes that somebody has submitted, with what must be done before them and who reviews them.
+
+use serde_json::{Map, Value, json};
+
+use super::Step;
+use super::codec::canonical;
+use super::node::{Node, Outcome, State, WriteId};
+use super::refusal::Reason;
+use super::settle::Written;
+use super::standing::{Ending, Facts, Standing, standing};
+use crate::error::{Error, Result};
+use crate::id::NodeId;
+
+/// What a node is a task for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// What a person reads.
+    pub title: Option<String>,
+    /// What a worker gets; `null` if nothing was said.
+    pub input: Value,
+    /// The blake3 hash of the input in canonical form, which stays when the input goes.
+    pub input_hash: String,
+    /// The tasks that must be done first and, where they ask for it, accepted.
+    pub after: Vec<NodeId>,
+    /// Must its outcome be accepted by a reviewer?
+    pub review: bool,
+    /// How many attempts it gets, at least 1.
+    pub max_attempts: u64,
+    /// Who submitted it.
+    pub by: String,
+    /// When: milliseconds since 1970.
+    pub submitted_ms: i64,
+    /// Fields that this program doesn't know.
+    pub extra: Map<String, Value>,
+}
+
+/// What a reviewer said of an outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Review {
+    /// Accepted, or rejected?
+    pub accepted: bool,
+    /// The reviewer.
+    pub by: String,
+    /// What the reviewer noted.
+    pub note: Option<String>,
+    /// When: milliseconds since 1970.
+    pub at_ms: i64,
+    /// Fields that this program doesn't know.
+    pub extra: Map<String, Value>,
+}
+
+/// A task that another one waits for and that is not met.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Need {
+    /// The task waited for.
+    pub on: NodeId,
+    /// What it lacks.
+    pub lacks: Lack,
+}
+
+/// Why a dependency is not met.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lack {
+    /// It has not ended; the state it is in.
+    Unfinished(&'static str),
+    /// It is done, and its review is due.
+    Unreviewed,
+    /// It has ended, and not well.
+    Ended(Ending),
+    /// It is not there any more.
+    Gone,
+    /// Its record can't be read.
+    Unreadable(String),
+}
+
+impl Need {
+    /// What `node`, the task `on`, lacks to be met; `None`: nothing.
+    pub(crate) fn of(on: &NodeId, node: Option<&Node>) -> Option<Need> {
+        let lacks = match node {
+            None => Lack::Gone,
+            Some(node) => match &node.state {
+                State::Done(_) if !node.asks_for_review() || node.is_accepted() => return None,
+                State::Done(_) => Lack::Unreviewed,
+                State::Failed(_) => Lack::Ended(Ending::Failed),
+                State::Cancelled(_) => Lack::Ended(Ending::Cancelled),
+                State::Expired(_) => Lack::Ended(Ending::Expired),
+                State::Ready | State::Claimed(_) | State::Blocked(_) => Lack::Unfinished(node.state.name()),
+            },
+        };
+        Some(Need { on: on.clone(), lacks })
+    }
+
+    /// Can this pass by itself, so that waiting helps?
+    pub fn passes(&self) -> bool {
+        matches!(self.lacks, Lack::Unfinished(_) | Lack::Unreviewed)
+    }
+
+    /// In one clause.
+    pub fn message(&self) -> String {
+        let on = &self.on;
+        match &self.lacks {
+            Lack::Unfinished(state) => format!("it waits for {on}, which is {state}"),
+            Lack::Unreviewed => format!("it waits for {on}, which is done and not accepted yet"),
+            Lack::Ended(ending) => format!("it waits for {on}, which is {}", ending.name()),
+            Lack::Gone => format!("it waits for {on}, which is not there any more"),
+            Lack::Unreadable(why) => format!("it waits for {on}: {why}"),
+        }
+    }
+}
+
+impl Node {
+    /// Does its outcome need a reviewer's word?
+    pub fn asks_for_review(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.review)
+    }
+
+    /// Has a reviewer accepted it?
+    pub fn is_accepted(&self) -> bool {
+        self.review.as_ref().is_some_and(|review| review.accepted)
+    }
+
+    /// Are all its attempts used up? Never, for a bare key.
+    pub fn is_spent(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| self.attempt >= task.max_attempts)
+    }
+}
+
+/// A request to submit a task.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    by: String,
+    title: Option<String>,
+    input: Value,
+    after: Vec<NodeId>,
+    review: bool,
+    max_attempts: u64,
+}
+
+impl Submission {
+    /// Without anything said: 5 attempts.
+    pub const DEFAULT_ATTEMPTS: u64 = 5;
+
+    /// A task submitted by `owner`, without input and free to be taken at once.
+    pub fn by(owner: impl Into<String>) -> Submission {
+        Submission {
+            by: owner.into(),
+            title: None,
+            input: Value::Null,
+            after: Vec::new(),
+            review: false,
+            max_attempts: Submission::DEFAULT_ATTEMPTS,
+        }
+    }
+
+    /// What a person reads.
+    pub fn title(mut self, title: impl Into<String>) -> Submission {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// What a worker gets. It makes the task what it is: another input under the same id is refused.
+    pub fn input(mut self, input: Value) -> Submission {
+        self.input = input;
+        self
+    }
+
+    /// Only once this task is done and, where it asks for it, accepted. It must have been submitted before.
+    pub fn after(mut self, task: NodeId) -> Submission {
+        if !self.after.contains(&task) {
+            self.after.push(task);
+        }
+        self
+    }
+
+    /// Its outcome must be accepted before others may build on it.
+    pub fn review(mut self) -> Submission {
+        self.review = true;
+        self
+    }
+
+    /// How many attempts it gets: 1 to 1,000,000.
+    pub fn max_attempts(mut self, attempts: u64) -> Result<Submission> {
+        if !(1..=1_000_000).contains(&attempts) {
+            return Err(Error::usage(format!("a task gets 1 to 1000000 attempts, not {attempts}")));
+        }
+        self.max_attempts = attempts;
+        Ok(self)
+    }
+
+    /// The tasks it waits for.
+    pub(crate) fn dependencies(&self) -> &[NodeId] {
+        &self.after
+    }
+
+    pub(crate) fn input_value(&self) -> &Value {
+        &self.input
+    }
+
+    pub(crate) fn submitter(&self) -> &str {
+        &self.by
+    }
+
+    /// What makes a request the same as another, its submitter apart.
+    pub(crate) fn arguments(&self) -> Value {
+        let after: Vec<&str> = self.after.iter().map(NodeId::as_str).collect();
+        json!([self.title, self.input, after, self.review, self.max_attempts])
+    }
+
+    fn task(&self, facts: &Facts<'_>) -> Task {
+        Task {
+            title: self.title.clone(),
+            input: self.input.clone(),
+            input_hash: input_hash(&self.input),
+            after: self.after.clone(),
+            review: self.review,
+            max_attempts: self.max_attempts,
+            by: self.by.clone(),
+            submitted_ms: facts.now.wall_ms,
+            extra: Map::new(),
+        }
+    }
+
+    /// The options that differ from those of the task that is there already.
+    fn differing(&self, task: &Task) -> Vec<&'static str> {
+        let same = [
+            ("title", self.title == task.title),
+            ("after", self.after == task.after),
+            ("review", self.review == task.review),
+            ("max-attempts", self.max_attempts == task.max_attempts),
+        ];
+        same.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect()
+    }
+}
+
+fn input_hash(input: &Value) -> String {
+    blake3::hash(canonical(input).as_bytes()).to_hex().to_string()
+}
+
+/// A task just submitted, or there already.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submitted {
+    /// The record.
+    pub node: Node,
+    /// Was the task there already, in whatever state?
+    pub existing: bool,
+    /// Options that differ from those of the task that was there; they changed nothing.
+    pub differing: Vec<&'static str>,
+    /// Did an earlier call of the same request submit it?
+    pub replay: bool,
+}
+
+/// Makes `node` a task, or finds that it is this one already.
+pub(crate) fn submit(
+    node: &Node,
+    facts: &Facts<'_>,
+    request: &Submission,
+    write: WriteId,
+) -> Step<Submitted> {
+    if let Some(task) = &node.task {
+        if task.input_hash != input_hash(&request.input) {
+            return Step::refuse(node, Reason::OtherInput);
+        }
+        let differing = request.differing(task);
+        return Step::answer(Submitted { node: node.clone(), existing: true, differing, replay: false });
+    }
+    if let Standing::Ended(..) = standing(node, facts) {
+        return Step::refuse(node, Reason::OtherInput);
+    }
+    let mut next = node.next(write, node.state.clone());
+    next.task = Some(request.task(facts));
+    let submitted = Submitted { node: next.clone(), existing: false, differing: Vec::new(), replay: false };
+    Step::write(next, submitted)
+}
+
+/// A reviewer's word on an outcome.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Accepted, or rejected?
+    pub accept: bool,
+    /// The reviewer.
+    pub by: String,
+    /// What to note with it.
+    pub note: Option<String>,
+    /// Also if the reviewer did the work.
+    pub allow_self: bool,
+    /// Only of the outcome in this version of the record.
+    pub seen: Option<u64>,
+}
+
+impl Verdict {
+    pub(crate) fn arguments(&self) -> Value {
+        json!([self.accept, self.note, self.allow_self, self.seen])
+    }
+}
+
+/// Accepts a done task, or sends it back: ready again, or failed if its attempts are used up.
+pub(crate) fn review(node: &Node, facts: &Facts<'_>, verdict: &Verdict, write: WriteId) -> Step<Written> {
+    if let Some(seen) = verdict.seen.filter(|seen| *seen != node.version) {
+        return Step::refuse(node, Reason::StaleVersion { seen });
+    }
+    let Standing::Ended(Ending::Done, outcome) = standing(node, facts) else {
+        return Step::refuse(node, Reason::NotDone(node.state.name()));
+    };
+    if !node.asks_for_review() {
+        return Step::refuse(node, Reason::NoReviewDue);
+    }
+    if let Some(review) = &node.review {
+        let (by, accepted) = (review.by.clone(), review.accepted);
+        return if review.by == verdict.by && review.accepted == verdict.accept && review.note == verdict.note
+        {
+            Step::answer(Written { node: node.clone(), replay: true })
+        } else {
+            Step::refuse(node, Reason::Reviewed { by, accepted })
+        };
+    }
+    if outcome.by == verdict.by && !verdict.allow_self {
+        return Step::refuse(node, Reason::SelfReview { by: verdict.by.clone() });
+    }
+    let state = match verdict.accept {
+        true => node.state.clone(),
+        false if node.is_spent() => {
+            let reason = format!("rejected by {}, and its attempts are used up", verdict.by);
+            State::Failed(Outcome::without_result(node, facts, &verdict.by, reason))
+        }
+        false => State::Ready,
+    };
+    let mut next = node.next(write, state);
+    next.review = Some(Review {
+        accepted: verdict.accept,
+        by: verdict.by.clone(),
+        note: verdict.note.clone(),
+        at_ms: facts.now.wall_ms,
+        extra: Map::new(),
+    });
+    Written::step(next)
+}
