@@ -58,7 +58,6 @@ fn threads_on_memory() {
 
 /// The body of a worker process; nothing when started by hand.
 #[test]
-#[ignore = "started by processes_on_a_directory"]
 fn worker() {
     processes::worker();
 }

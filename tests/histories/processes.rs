@@ -123,7 +123,7 @@ fn start(place: &Place, plan: &Plan, worker: u32, life: u32, until: u64) -> Proc
     let job = serde_json::json!([place.to_string(), plan.folder, worker, life, plan.seed, until]);
     let mutant = plan.mutant.map(|mutant| ("CLAIM_TEST_MUTANT", mutant));
     let child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "worker", "--ignored", "--test-threads=1", "--nocapture"])
+        .args(["--exact", "worker", "--test-threads=1", "--nocapture"])
         .env(WORKER, job.to_string())
         .env("CLAIM_TEST_PAUSES", "1") // if this build has them
         .envs(mutant)
