@@ -12,7 +12,9 @@ minutes=${1:?usage: scripts/soak.sh MINUTES}
 case $minutes in '' | *[!0-9]*) echo "not a number of minutes: $minutes" >&2 && exit 2 ;; esac
 
 cd "$(dirname "$0")/.."
-cargo test --quiet --release --test histories --no-run
+# The program is built once: what changes meanwhile is not what is tested.
+program=$(cargo test --quiet --release --test histories --no-run --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 rounds=$(mktemp)
 trap 'rm -f "$rounds"' EXIT
 
@@ -31,7 +33,7 @@ total() {
 round=0
 while [ $round -lt $((minutes * 2)) ]; do
     output=$(CLAIM_HISTORY_SECONDS=30 CLAIM_HISTORY_SYNC=$((round % 2)) \
-        cargo test --quiet --release --test histories -- --exact processes_on_a_directory --nocapture 2>&1) || {
+        "$program" --exact processes_on_a_directory --nocapture 2>&1) || {
         printf '%s\n' "$output"
         total
         exit 1

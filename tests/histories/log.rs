@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// A call, and the claim that an acquire took: the worker's place, its how-manieth life there, its how-manieth
 /// call. It is the owner's name too, so whoever sees a claim sees which call took it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Id {
     pub(crate) worker: u32,
@@ -26,6 +26,12 @@ pub(crate) struct Id {
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.worker, self.life, self.call)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
