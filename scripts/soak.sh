@@ -14,7 +14,7 @@ case $minutes in '' | *[!0-9]*) echo "not a number of minutes: $minutes" >&2 && 
 cd "$(dirname "$0")/.."
 # The program is built once: what changes meanwhile is not what is tested.
 program=$(cargo test --quiet --release --test histories --no-run --message-format=json |
-    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+    sed -n 's|.*"executable":"\([^"]*/deps/histories-[^"]*\)".*|\1|p' | tail -n 1)
 rounds=$(mktemp)
 trap 'rm -f "$rounds"' EXIT
 
