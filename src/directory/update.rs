@@ -79,7 +79,9 @@ impl Directory {
                     self.pause_after(round)?;
                     found = self.store.read(&key)?;
                 }
-                Replaced::Unknown(error) => return self.read_back(&key, id, &next, step.answer, error),
+                Replaced::Unknown(error) => {
+                    return self.read_back(&key, &node, &next, step.answer, error);
+                }
             }
         }
         Err(self.contended(&key))
@@ -97,14 +99,14 @@ impl Directory {
     fn read_back<T>(
         &self,
         key: &Key,
-        id: &NodeId,
+        before: &Node,
         mine: &Node,
         answer: Answer<T>,
         error: Error,
     ) -> Result<Answer<T>> {
         let bytes = self.store.read(key)?.unwrap_or_default();
-        let now = self.decode(key, id, &bytes)?;
-        if !descends(&now, mine) {
+        let now = self.decode(key, &mine.id, &bytes)?;
+        if !descends(&now, mine, before) {
             return Err(error);
         }
         self.store.confirm(key).map_err(|_| error)?;
@@ -181,13 +183,12 @@ impl Directory {
     }
 }
 
-/// Is `now` what `mine` became: the same write, or a later version of the same claim?
-fn descends(now: &Node, mine: &Node) -> bool {
-    let same_claim = match (&now.state, &mine.state) {
-        (State::Claimed(now), State::Claimed(mine)) => now.token_hash == mine.token_hash,
-        _ => false,
-    };
-    now.write == mine.write || (same_claim && now.version > mine.version)
+/// Is `now` what `mine`, written over `before`, became? It is the same write, or a later version of the claim that
+/// this write made. A claim made before proves nothing: another call with its token may have written that version.
+fn descends(now: &Node, mine: &Node, before: &Node) -> bool {
+    let token = |node: &Node| node.claim().map(|claim| claim.token_hash);
+    let made_it = token(mine).is_some() && token(mine) != token(before);
+    now.write == mine.write || (made_it && token(now) == token(mine))
 }
 
 fn nanos(length: Duration) -> u64 {
