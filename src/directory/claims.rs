@@ -33,7 +33,9 @@ impl Directory {
         }
         // A freeze may have outlasted the lease before it was published.
         if !self.is_held(&acquired.node) {
-            return self.give_back(id, &mint.token).map(Err);
+            // Where that fails, the end that the record names lets others take it all the same.
+            let over = |_| Refusal::new(&acquired.node, Reason::Stale(Stale::Over));
+            return Ok(Err(self.give_back(id, &mint.token).unwrap_or_else(over)));
         }
         Ok(Ok(Lease::new(self.without_receipt(), mint.token, acquired)))
     }

@@ -106,10 +106,13 @@ impl Directory {
     ) -> Result<Answer<T>> {
         let bytes = self.store.read(key)?.unwrap_or_default();
         let now = self.decode(key, &mine.id, &bytes)?;
-        if !descends(&now, mine, before) {
+        if now.write == before.write {
             return Err(error);
         }
-        self.store.confirm(key).map_err(|_| error)?;
+        let in_doubt = "it may stand all the same; look with `claim show`, then decide";
+        if !descends(&now, mine, before) || self.store.confirm(key).is_err() {
+            return Err(error.hint(in_doubt));
+        }
         Ok(answer)
     }
 
