@@ -43,7 +43,12 @@ impl Directory {
             }
             let node = self.decode(&key, id, found.as_deref().unwrap_or_default())?;
             let write = WriteId::of(self.host.random()?);
-            let Some(step) = self.with_facts(&node, |facts| decide(&node, facts, write))? else {
+            let step = self.with_facts(&node, |facts| {
+                #[cfg(feature = "testing")]
+                let facts = &Facts { now: crate::testing::time_of_round(round, facts.now), ..*facts };
+                decide(&node, facts, write)
+            })?;
+            let Some(step) = step else {
                 found = self.store.read(&key)?;
                 continue;
             };
@@ -63,7 +68,10 @@ impl Directory {
                     continue;
                 }
             };
-            match self.store.replace(&key, &expected, &bytes)? {
+            let replaced = self.store.replace(&key, &expected, &bytes)?;
+            #[cfg(feature = "testing")]
+            let replaced = self.repeated(&key, &expected, &bytes, replaced)?;
+            match replaced {
                 Replaced::Done => {
                     if let Some(last) = &next.last_write {
                         // The effect stands; a receipt left pending is settled by whoever writes next.
@@ -106,6 +114,10 @@ impl Directory {
     ) -> Result<Answer<T>> {
         let bytes = self.store.read(key)?.unwrap_or_default();
         let now = self.decode(key, &mine.id, &bytes)?;
+        #[cfg(feature = "testing")]
+        if crate::testing::fault("an unknown write taken for won") {
+            return Ok(answer);
+        }
         if now.write == before.write {
             return Err(error);
         }
@@ -114,6 +126,19 @@ impl Directory {
             return Err(error.hint(in_doubt));
         }
         Ok(answer)
+    }
+
+    /// A fault: what was cancelled is tried again as it was decided before.
+    #[cfg(feature = "testing")]
+    fn repeated(&self, key: &Key, expected: &[u8], next: &[u8], first: Replaced) -> Result<Replaced> {
+        use crate::testing::fault;
+        let mut replaced = first;
+        let anew = fault("decision repeated over what is there now");
+        while matches!(replaced, Replaced::Cancelled) && (anew || fault("decision repeated")) {
+            let now = if anew { self.store.read(key)?.unwrap_or_default() } else { expected.to_vec() };
+            replaced = self.store.replace(key, &now, next)?;
+        }
+        Ok(replaced)
     }
 
     /// Waits for a moment for whoever made a cell to write to it. Nothing depends on that: a maker that died
