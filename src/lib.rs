@@ -52,6 +52,8 @@ pub mod host;
 mod id;
 pub mod locate;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod time;
 
 pub use directory::{Checkup, Directory, Lease, Pruned, Ran, Seen, Unreadable, Unsettled};

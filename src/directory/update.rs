@@ -43,7 +43,12 @@ impl Directory {
             }
             let node = self.decode(&key, id, found.as_deref().unwrap_or_default())?;
             let write = WriteId::of(self.host.random()?);
-            let Some(step) = self.with_facts(&node, |facts| decide(&node, facts, write))? else {
+            let step = self.with_facts(&node, |facts| {
+                #[cfg(feature = "testing")]
+                let facts = &Facts { now: crate::testing::time_of_round(round, facts.now), ..*facts };
+                decide(&node, facts, write)
+            })?;
+            let Some(step) = step else {
                 found = self.store.read(&key)?;
                 continue;
             };
@@ -63,7 +68,10 @@ impl Directory {
                     continue;
                 }
             };
-            match self.store.replace(&key, &expected, &bytes)? {
+            let replaced = self.store.replace(&key, &expected, &bytes)?;
+            #[cfg(feature = "testing")]
+            let replaced = self.repeated(&key, &expected, &bytes, replaced)?;
+            match replaced {
                 Replaced::Done => {
                     if let Some(last) = &next.last_write {
                         // The effect stands; a receipt left pending is settled by whoever writes next.
@@ -79,7 +87,9 @@ impl Directory {
                     self.pause_after(round)?;
                     found = self.store.read(&key)?;
                 }
-                Replaced::Unknown(error) => return self.read_back(&key, id, &next, step.answer, error),
+                Replaced::Unknown(error) => {
+                    return self.read_back(&key, &node, &next, step.answer, error);
+                }
             }
         }
         Err(self.contended(&key))
@@ -97,18 +107,38 @@ impl Directory {
     fn read_back<T>(
         &self,
         key: &Key,
-        id: &NodeId,
+        before: &Node,
         mine: &Node,
         answer: Answer<T>,
         error: Error,
     ) -> Result<Answer<T>> {
         let bytes = self.store.read(key)?.unwrap_or_default();
-        let now = self.decode(key, id, &bytes)?;
-        if !descends(&now, mine) {
+        let now = self.decode(key, &mine.id, &bytes)?;
+        #[cfg(feature = "testing")]
+        if crate::testing::fault("an unknown write taken for won") {
+            return Ok(answer);
+        }
+        if now.write == before.write {
             return Err(error);
         }
-        self.store.confirm(key).map_err(|_| error)?;
+        let in_doubt = "it may stand all the same; look with `claim show`, then decide";
+        if !descends(&now, mine, before) || self.store.confirm(key).is_err() {
+            return Err(error.hint(in_doubt));
+        }
         Ok(answer)
+    }
+
+    /// A fault: what was cancelled is tried again as it was decided before.
+    #[cfg(feature = "testing")]
+    fn repeated(&self, key: &Key, expected: &[u8], next: &[u8], first: Replaced) -> Result<Replaced> {
+        use crate::testing::fault;
+        let mut replaced = first;
+        let anew = fault("decision repeated over what is there now");
+        while matches!(replaced, Replaced::Cancelled) && (anew || fault("decision repeated")) {
+            let now = if anew { self.store.read(key)?.unwrap_or_default() } else { expected.to_vec() };
+            replaced = self.store.replace(key, &now, next)?;
+        }
+        Ok(replaced)
     }
 
     /// Waits for a moment for whoever made a cell to write to it. Nothing depends on that: a maker that died
@@ -181,13 +211,12 @@ impl Directory {
     }
 }
 
-/// Is `now` what `mine` became: the same write, or a later version of the same claim?
-fn descends(now: &Node, mine: &Node) -> bool {
-    let same_claim = match (&now.state, &mine.state) {
-        (State::Claimed(now), State::Claimed(mine)) => now.token_hash == mine.token_hash,
-        _ => false,
-    };
-    now.write == mine.write || (same_claim && now.version > mine.version)
+/// Is `now` what `mine`, written over `before`, became? It is the same write, or a later version of the claim that
+/// this write made. A claim made before proves nothing: another call with its token may have written that version.
+fn descends(now: &Node, mine: &Node, before: &Node) -> bool {
+    let token = |node: &Node| node.claim().map(|claim| claim.token_hash);
+    let made_it = token(mine).is_some() && token(mine) != token(before);
+    now.write == mine.write || (made_it && token(now) == token(mine))
 }
 
 fn nanos(length: Duration) -> u64 {

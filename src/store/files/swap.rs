@@ -25,6 +25,8 @@ use super::intent::{self, Stamp};
 use super::{Files, layout};
 use crate::error::{Error, Result};
 use crate::store::Replaced;
+#[cfg(feature = "testing")]
+use crate::testing::fault;
 
 /// How long an intent that came first is left alone.
 const COURTESY: Duration = Duration::from_millis(10);
@@ -49,17 +51,11 @@ impl<F: Files> FileStore<F> {
             self.withdraw(&mine);
             return self.step_back(path, expected, first, &stamp, &key);
         }
-        for other in &others {
-            let other = other.announced(&key);
-            match self.files.unlink(&other) {
-                Err(e) if e.kind() != ErrorKind::NotFound => {
-                    return Err(self.fail("cancel", &other, e, &mine));
-                }
-                _ => {}
-            }
-        }
+        #[cfg(feature = "testing")]
+        let others = if fault("no cancel") || fault("cancel after validate") { Vec::new() } else { others };
+        self.cancel(&others, &key).map_err(|(other, e)| self.fail("cancel", &other, e, &mine))?;
         match self.read_path(path) {
-            Ok(Some(bytes)) if bytes == expected => {}
+            Ok(Some(bytes)) if is_expected(&bytes, expected) => {}
             Ok(other) => {
                 self.withdraw(&mine);
                 return Ok(Replaced::Changed(other));
@@ -68,6 +64,10 @@ impl<F: Files> FileStore<F> {
                 self.withdraw(&mine);
                 return Err(e);
             }
+        }
+        #[cfg(feature = "testing")]
+        if fault("cancel after validate") {
+            self.cancel(&self.rivals(&key, &stamp).unwrap_or_default(), &key).ok();
         }
         match self.files.rename(&mine, path) {
             Ok(()) => {}
@@ -117,6 +117,20 @@ impl<F: Files> FileStore<F> {
         Ok(rivals)
     }
 
+    /// Removes the others' intents. One that can't be is an error.
+    fn cancel(&self, others: &[Stamp], key: &str) -> Result<(), (String, io::Error)> {
+        for other in others {
+            let other = other.announced(key);
+            match self.files.unlink(&other) {
+                #[cfg(feature = "testing")]
+                Err(_) if fault("failing cancel ignored") => {}
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err((other, e)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn goes_before(&self, other: &Stamp, mine: &Stamp) -> bool {
         other.goes_before(mine, self.host.mono_ns(), COURTESY)
     }
@@ -157,4 +171,13 @@ impl<F: Files> FileStore<F> {
         self.withdraw(mine);
         self.error(action, path, error)
     }
+}
+
+/// Does the cell still hold what was read?
+fn is_expected(now: &[u8], expected: &[u8]) -> bool {
+    #[cfg(feature = "testing")]
+    if fault("no validate") || (fault("compare by version") && crate::testing::same_version(now, expected)) {
+        return true;
+    }
+    now == expected
 }

@@ -1,6 +1,5 @@
 //! Broken ways to replace a cell, each of which somebody has shipped. `scripts/race.sh --pauses` must catch all.
 
-use std::env::var;
 use std::io::ErrorKind;
 
 use serde_json::Value;
@@ -11,14 +10,14 @@ use crate::error::Result;
 use crate::store::Replaced;
 
 impl<F: Files> FileStore<F> {
-    /// What the mutant that `CLAIM_TEST_MUTANT` names makes of the swap; `None`: nothing is broken.
+    /// What the chosen mutant makes of the swap; `None`: nothing is broken.
     pub(in super::super) fn mutant(
         &self,
         path: &str,
         expected: &[u8],
         new: &[u8],
     ) -> Option<Result<Replaced>> {
-        Some(match var("CLAIM_TEST_MUTANT").ok()?.as_str() {
+        Some(match crate::testing::chosen()?.as_str() {
             "unlink-create" => self.unlink_create(path, expected, new),
             "aside-create" => self.aside_create(path, expected, new),
             "aside-verify-drop" => self.aside_verify(path, expected, new, false),
