@@ -76,8 +76,7 @@ impl Directory {
 
     /// Is `token` the live holder's? For hooks and scripts, just before a side effect. Writes nothing.
     pub fn check(&self, id: &NodeId, token: &Token) -> Result<Answer<Checked>> {
-        let node = self.node(id)?.unwrap_or_else(|| Node::unowned(id.clone()));
-        Ok(self.with_facts(&node, |facts| domain::check(&node, facts, token)).answer)
+        self.update(id, |node, facts, _| domain::check(node, facts, token))
     }
 
     /// Lets the lease end later: its length from now on.
@@ -96,13 +95,14 @@ impl Directory {
             },
             |node, facts, write| domain::renew(node, facts, token, renewal, write),
         )?;
-        Ok(answer.and_then(|renewed| {
-            if renewed.replay || self.is_held(&renewed.node) {
-                Ok(renewed)
-            } else {
-                Err(Refusal::new(&renewed.node, Reason::Stale(Stale::Over)))
+        match answer {
+            // Over before anybody could be told, unless another call with this token has renewed since.
+            Ok(renewed) if !renewed.replay && !self.is_held(&renewed.node) => {
+                let over = Refusal::new(&renewed.node, Reason::Stale(Stale::Over));
+                Ok(self.check(id, token)?.map(|_| renewed).map_err(|_| over))
             }
-        }))
+            answer => Ok(answer),
+        }
     }
 
     /// Gives the node back, and the attempt with it: ready for anybody, or blocked for a reason.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::Directory;
 use crate::domain::{
-    Answer, Facts, Lack, Malformed, Need, Node, State, Step, WriteId, decode, encode_within_limit,
+    Answer, Facts, Lack, Malformed, Need, Node, Reason, Refusal, Stale, State, Step, WriteId, decode,
+    encode_within_limit,
 };
 use crate::error::{Code, Error, Result};
 use crate::host::{Life, Now};
@@ -52,7 +53,15 @@ impl Directory {
                 found = self.store.read(&key)?;
                 continue;
             };
-            let Some(next) = step.write else { return Ok(step.answer) };
+            let Some(next) = step.write else {
+                // Another call with the same token may have renewed between the record and the clock.
+                let again = if is_over(&step.answer) { self.store.read(&key)? } else { found.clone() };
+                if again == found {
+                    return Ok(step.answer);
+                }
+                found = again;
+                continue;
+            };
             let bytes = encode_within_limit(&next)?;
             if let Some(last) = &node.last_write {
                 self.settle_receipt(last, &node)?;
@@ -221,4 +230,8 @@ fn descends(now: &Node, mine: &Node, before: &Node) -> bool {
 
 fn nanos(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn is_over<T>(answer: &Answer<T>) -> bool {
+    matches!(answer, Err(Refusal { reason: Reason::Stale(Stale::Over), .. }))
 }
