@@ -54,7 +54,9 @@ pub mod locate;
 pub mod store;
 pub mod time;
 
-pub use directory::{Checkup, Directory, Lease, Pruned, Ran, Seen, Unreadable, Unsettled};
-pub use domain::{Acquire, Answer, Force, ReceiptKey, Refusal, Renewal, Token};
+pub use directory::{
+    Available, Checkup, Directory, Lease, Pruned, Ran, Reserved, Seen, Unreadable, Unsettled,
+};
+pub use domain::{Acquire, Answer, Force, ReceiptKey, Refusal, Renewal, RepoPath, Token};
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

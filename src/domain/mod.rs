@@ -6,8 +6,11 @@
 mod claim;
 mod codec;
 mod node;
+mod over;
+mod path;
 mod receipt;
 mod refusal;
+mod roster;
 mod settle;
 mod standing;
 mod task;
@@ -15,13 +18,16 @@ mod task;
 pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
-pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, encode_within_limit};
+pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, decode_roster, encode_roster, encode_within_limit};
 pub use node::{Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, Token, TokenHash, WriteId};
+pub use path::RepoPath;
+pub(crate) use path::{invalid as invalid_path, outside, refuse_pattern, without_stars};
 pub use receipt::{Fingerprint, LastWrite, ReceiptKey};
 pub(crate) use receipt::{
     Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
-pub use refusal::{Holder, Reason, Refusal, Stale};
+pub use refusal::{Holder, PathClash, Reason, Refusal, Stale};
+pub(crate) use roster::{Clashing, Entry, Fate, Roster};
 pub use settle::{Checked, Renewal, Retry, Written};
 pub(crate) use settle::{check, complete, given_back, release, renew, retry};
 pub use standing::{Ending, Facts, Lapse, Standing, standing};

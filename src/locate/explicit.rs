@@ -30,9 +30,10 @@ pub(super) fn locate(places: &Places<'_>, parent: Parent) -> Result<Option<Locat
     refuse_address(named, &why)?;
     let path = resolve(named, places.cwd, parent)?;
     let exists = directory(&path)?.is_some();
-    // The worktree only names the owner here: trouble with git must not stand in the way of a named directory.
+    // The worktree only names the owner and what paths are relative to: trouble with git must not stand in the way of a named directory.
     let repository = fs::canonicalize(places.cwd).ok().and_then(|cwd| git::discover(&cwd).ok().flatten());
-    Ok(Some(Located { path, why, exists, worktree: repository.and_then(|it| it.worktree) }))
+    let ignore_case = repository.as_ref().is_some_and(|it| it.ignore_case);
+    Ok(Some(Located { path, why, exists, worktree: repository.and_then(|it| it.worktree), ignore_case }))
 }
 
 /// Refuses `scheme://…`. The rest of it stays out of the message, for it may hold a password.

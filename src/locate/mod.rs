@@ -13,6 +13,7 @@ mod config;
 mod explicit;
 mod git;
 mod owner;
+mod tree;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -22,7 +23,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Code, Error, Result};
+use git::Repository;
 pub use owner::{MAX_OWNER_BYTES, Owner, OwnerSource, owner};
+pub use tree::Tree;
 
 /// The claim directory's name wherever it is not named by hand.
 pub const DIRECTORY: &str = ".claims";
@@ -93,6 +96,8 @@ pub struct Located {
     pub exists: bool,
     /// The root of the worktree that the current folder is in, if it is in one.
     pub worktree: Option<PathBuf>,
+    /// Does that repository take names that differ in case only for one (`core.ignoreCase`)?
+    pub ignore_case: bool,
 }
 
 /// Finds the claim directory.
@@ -124,9 +129,13 @@ pub fn locate_for_init(places: &Places<'_>) -> Result<Located> {
     let cwd = real(places.cwd)?;
     match around(&cwd)? {
         Some(located) => Ok(located),
-        None => {
-            Ok(Located { path: cwd.join(DIRECTORY), why: Why::CurrentFolder, exists: false, worktree: None })
-        }
+        None => Ok(Located {
+            path: cwd.join(DIRECTORY),
+            why: Why::CurrentFolder,
+            exists: false,
+            worktree: None,
+            ignore_case: false,
+        }),
     }
 }
 
@@ -138,14 +147,15 @@ fn around(cwd: &Path) -> Result<Option<Located>> {
     }
 }
 
-fn in_repository(cwd: &Path, repository: git::Repository) -> Result<Located> {
+fn in_repository(cwd: &Path, repository: Repository) -> Result<Located> {
     let path = repository.home.join(DIRECTORY);
     let found = directory(&path)?;
     if let Some(limit) = repository.limit() {
         refuse_second(cwd, limit, &path, found.as_ref())?;
     }
     let exists = found.is_some();
-    Ok(Located { path, why: repository.why, exists, worktree: repository.worktree })
+    let Repository { why, worktree, ignore_case, .. } = repository;
+    Ok(Located { path, why, exists, worktree, ignore_case })
 }
 
 /// Refuses another `.claims/` from `cwd` up to `limit`. One inside the claim directory itself is a record's
@@ -180,7 +190,8 @@ fn nearest(cwd: &Path) -> Result<Option<Located>> {
     for folder in cwd.ancestors() {
         let path = folder.join(DIRECTORY);
         if directory(&path)?.is_some() {
-            return Ok(Some(Located { path, why: Why::Ancestor, exists: true, worktree: None }));
+            let why = Why::Ancestor;
+            return Ok(Some(Located { path, why, exists: true, worktree: None, ignore_case: false }));
         }
     }
     Ok(None)
