@@ -1,5 +1,6 @@
 //! The arguments, as types only. The comments are the help texts.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,8 +51,8 @@ pub(crate) enum Command {
     /// Take a node, making it if there is none
     #[command(visible_alias = "take")]
     Acquire(Acquire),
-    /// Is this token the live holder's? Ask just before a side effect
-    Check(Held),
+    /// Is this token the live holder's, are these paths free or its own? Ask just before a side effect
+    Check(Check),
     /// Let the lease end later
     Renew(Renew),
     /// Give the node back
@@ -100,6 +101,19 @@ pub(crate) struct Held {
     pub(crate) token: String,
 }
 
+#[derive(clap::Args, Debug)]
+pub(crate) struct Check {
+    /// The node; may be left out where paths are asked for
+    #[arg(env = "CLAIM_ID", required_unless_present = "paths")]
+    pub(crate) id: Option<String>,
+    /// The claim's token. Better in $CLAIM_TOKEN, since arguments show in `ps`
+    #[arg(long, env = "CLAIM_TOKEN", hide_env_values = true, required_unless_present = "paths")]
+    pub(crate) token: Option<String>,
+    /// Is this path free, or reserved by the claim that the token holds? May be given several times
+    #[arg(long = "path", value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+}
+
 /// What makes a write safe to retry.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Once {
@@ -124,6 +138,9 @@ pub(crate) struct Taking {
     /// Take it from a live holder, or although it is blocked; the reason is recorded
     #[arg(long, value_name = "REASON")]
     pub(crate) force: Option<String>,
+    /// Only together with this file or folder and all below it; may be given several times. All or none
+    #[arg(long = "path", value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -265,6 +282,9 @@ pub(crate) struct List {
     /// Only nodes in this state now; `ready` is what can be taken
     #[arg(long, value_enum)]
     pub(crate) state: Option<StateFilter>,
+    /// Instead of nodes the paths that are reserved, with the node and the holder of each
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) paths: bool,
 }
 
 /// The states that `list` tells apart.
