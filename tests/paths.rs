@@ -222,6 +222,14 @@ fn check_tells_free_mine_and_others() {
     assert_eq!(state(world.yes("side", &["check", "--path", "src/x", "--token", &token])), "free");
     world.no("side", &["check", "a", "--path", "src", "--token", &token], 3, "STALE_CLAIM");
     world.no("side", &["check", "a", "--path", "src"], 2, "USAGE");
+    world.no("side", &["check", "--token", &token], 2, "USAGE");
+    // A claim in the environment is not asked for, unless nothing else is.
+    let from_environment = |arguments: &[&str]| {
+        let mut command = world.command("side", arguments);
+        heard(command.env("CLAIM_ID", "a").env("CLAIM_TOKEN", &token).spawn().unwrap(), arguments).exit
+    };
+    assert_eq!(from_environment(&["check", "--path", "src"]), 0);
+    assert_eq!(from_environment(&["check"]), 3);
 }
 
 #[test]

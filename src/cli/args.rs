@@ -103,8 +103,7 @@ pub(crate) struct Held {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Check {
-    /// The node; may be left out where paths are asked for
-    #[arg(env = "CLAIM_ID", required_unless_present = "paths")]
+    /// The node; else $CLAIM_ID, unless only paths are asked for
     pub(crate) id: Option<String>,
     /// The claim's token. Better in $CLAIM_TOKEN, since arguments show in `ps`
     #[arg(long, env = "CLAIM_TOKEN", hide_env_values = true, required_unless_present = "paths")]

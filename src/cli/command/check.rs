@@ -12,7 +12,11 @@ use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
 pub(crate) fn run(args: args::Check, context: &Context) -> Result<Report> {
-    let node = args.id.as_deref().map(id).transpose()?;
+    let named = match args.id {
+        None if args.paths.is_empty() => Some(std::env::var("CLAIM_ID").map_err(|_| unnamed())?),
+        named => named,
+    };
+    let node = named.as_deref().map(id).transpose()?;
     let token = args.token.as_deref().map(shown).transpose()?;
     let paths = context.paths(&args.paths)?;
     let directory = context.directory()?;
@@ -42,6 +46,10 @@ pub(crate) fn run(args: args::Check, context: &Context) -> Result<Report> {
         fields["paths"] = available.iter().map(path_json).collect();
     }
     Ok(Report::yes(String::new(), fields).lines(lines))
+}
+
+fn unnamed() -> Error {
+    Error::usage("which node? Name it, set CLAIM_ID, or ask for a path with --path")
 }
 
 fn held(checked: &Checked) -> String {
