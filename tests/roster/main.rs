@@ -61,7 +61,9 @@ fn renew(token: &Arc<Mutex<Option<Token>>>) -> Act {
     let token = token.clone();
     Arc::new(move |directory: &Directory| {
         let token = token.lock().unwrap().clone().unwrap();
-        matches!(directory.renew(&id("n"), &token, &Renewal::default()), Ok(Ok(_)))
+        // Longer than the lease before, so that one decided before that ended is live when published after.
+        let longer = Renewal { lease: Some(LEASE), progress: None };
+        matches!(directory.renew(&id("n"), &token, &longer), Ok(Ok(_)))
     })
 }
 
