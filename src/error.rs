@@ -20,6 +20,8 @@ pub enum Code {
     Usage,
     /// The text can't be an id.
     InvalidId,
+    /// The text can't be a path to reserve.
+    InvalidPath,
     /// The token shown is not the live holder's.
     StaleClaim,
     /// The version shown is not the current one.
@@ -34,6 +36,8 @@ pub enum Code {
     AttemptsExhausted,
     /// Who did the work can't review it.
     SelfReview,
+    /// Another claim has a path that clashes with one asked for.
+    PathClash,
     /// The receipt's key was used for another request.
     ReceiptConflict,
     /// The node has ended as failed.
@@ -75,6 +79,7 @@ impl Code {
             Code::NotFound => "NOT_FOUND",
             Code::Usage => "USAGE",
             Code::InvalidId => "INVALID_ID",
+            Code::InvalidPath => "INVALID_PATH",
             Code::StaleClaim => "STALE_CLAIM",
             Code::StaleVersion => "STALE_VERSION",
             Code::IdempotencyConflict => "IDEMPOTENCY_CONFLICT",
@@ -82,6 +87,7 @@ impl Code {
             Code::DependencyNotAccepted => "DEPENDENCY_NOT_ACCEPTED",
             Code::AttemptsExhausted => "ATTEMPTS_EXHAUSTED",
             Code::SelfReview => "SELF_REVIEW",
+            Code::PathClash => "PATH_CLASH",
             Code::ReceiptConflict => "RECEIPT_CONFLICT",
             Code::Failed => "FAILED",
             Code::Cancelled => "CANCELLED",
@@ -104,10 +110,11 @@ impl Code {
     pub fn exit(self) -> u8 {
         match self {
             Code::ClaimHeld | Code::AlreadyDone | Code::NotFound | Code::NotReady => 1,
-            Code::Usage | Code::InvalidId => 2,
+            Code::Usage | Code::InvalidId | Code::InvalidPath => 2,
             Code::StaleClaim | Code::StaleVersion => 3,
             Code::IdempotencyConflict
             | Code::ReceiptConflict
+            | Code::PathClash
             | Code::DependencyNotAccepted
             | Code::AttemptsExhausted
             | Code::SelfReview

@@ -56,7 +56,9 @@ pub mod store;
 pub mod testing;
 pub mod time;
 
-pub use directory::{Checkup, Directory, Lease, Pruned, Ran, Seen, Unreadable, Unsettled};
-pub use domain::{Acquire, Answer, Force, ReceiptKey, Refusal, Renewal, Token};
+pub use directory::{
+    Available, Checkup, Directory, Lease, Pruned, Ran, Reserved, Seen, Unreadable, Unsettled,
+};
+pub use domain::{Acquire, Answer, Force, ReceiptKey, Refusal, Renewal, RepoPath, Token};
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

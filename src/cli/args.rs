@@ -53,8 +53,8 @@ pub(crate) enum Command {
     Acquire(Acquire),
     /// Take a node, run a command, renewing meanwhile, and give the node back
     Run(Run),
-    /// Is this token the live holder's? Ask just before a side effect
-    Check(Held),
+    /// Is this token the live holder's, are these paths free or its own? Ask just before a side effect
+    Check(Check),
     /// Let the lease end later
     Renew(Renew),
     /// Give the node back
@@ -106,6 +106,18 @@ pub(crate) struct Held {
     pub(crate) token: String,
 }
 
+#[derive(clap::Args, Debug)]
+pub(crate) struct Check {
+    /// The node; else $CLAIM_ID, unless only paths are asked for
+    pub(crate) id: Option<String>,
+    /// The claim's token. Better in $CLAIM_TOKEN, since arguments show in `ps`
+    #[arg(long, env = "CLAIM_TOKEN", hide_env_values = true, required_unless_present = "paths")]
+    pub(crate) token: Option<String>,
+    /// Is this path free, or reserved by the claim that the token holds? May be given several times
+    #[arg(long = "path", value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+}
+
 /// What makes a write safe to retry.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Once {
@@ -130,6 +142,9 @@ pub(crate) struct Taking {
     /// Take it from a live holder, or although it is blocked; the reason is recorded
     #[arg(long, value_name = "REASON")]
     pub(crate) force: Option<String>,
+    /// Only together with this file or folder and all below it; may be given several times. All or none
+    #[arg(long = "path", value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -331,6 +346,9 @@ pub(crate) struct List {
     /// Only nodes in this state now; `ready` is what can be taken
     #[arg(long, value_enum)]
     pub(crate) state: Option<StateFilter>,
+    /// Instead of nodes the paths that are reserved, with the node and the holder of each
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) paths: bool,
 }
 
 /// The states that `list` tells apart.

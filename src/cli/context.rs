@@ -2,11 +2,12 @@
 
 use std::cell::OnceCell;
 use std::env::{self, VarError};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use claimdir::locate::{self, Located, Owner, Places};
+use claimdir::locate::{self, Located, Owner, Places, Tree};
 use claimdir::store::files::Options;
-use claimdir::{Code, Directory, Error, NodeId, ReceiptKey, Result};
+use claimdir::{Code, Directory, Error, NodeId, ReceiptKey, RepoPath, Result};
 
 use super::args::{Global, Once};
 use super::text::harmless;
@@ -55,6 +56,15 @@ impl Context {
     /// The directory, where it was found to be, for answers.
     pub(crate) fn dir(&self) -> Option<&PathBuf> {
         self.located.get().map(|located| &located.path)
+    }
+
+    /// Paths as arguments, each relative to the current folder, as all worktrees of the repository know them.
+    pub(crate) fn paths(&self, texts: &[OsString]) -> Result<Vec<RepoPath>> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tree = Tree::around(self.located()?, &Self::cwd()?)?;
+        texts.iter().map(|text| tree.path(text)).collect()
     }
 
     /// Opens the claim directory.

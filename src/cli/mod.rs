@@ -52,7 +52,7 @@ fn dispatch(command: Command, context: &Context) -> claimdir::Result<Report> {
     match command {
         Command::Acquire(args) => command::acquire::run(args, context),
         Command::Run(args) => Ok(command::run::run(&args, context)),
-        Command::Check(args) => command::settle::check(args, context),
+        Command::Check(args) => command::check::run(args, context),
         Command::Renew(args) => command::settle::renew(args, context),
         Command::Release(args) => command::settle::release(args, context),
         Command::Complete(args) => command::settle::complete(args, context),

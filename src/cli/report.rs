@@ -67,6 +67,11 @@ impl Report {
         if let Some(holder) = refusal.holder() {
             fields.insert("holder".to_owned(), holder_json(holder));
         }
+        if let Some(clash) = refusal.path_clash() {
+            fields.insert("path".to_owned(), json!(clash.path.as_str()));
+            fields.insert("reserved".to_owned(), json!(clash.reserved.as_str()));
+            fields.insert("node".to_owned(), json!(clash.node.as_str()));
+        }
         if let Reason::StaleVersion { seen } = refusal.reason {
             fields.insert("seen".to_owned(), json!(seen));
         }

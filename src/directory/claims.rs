@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::paths::Reservation;
 use super::{Directory, Lease};
 use crate::domain::{
     self, Acquire, Acquired, Answer, Checked, Mint, Node, Reason, Refusal, Renewal, Stale, Standing, Step,
@@ -17,14 +18,20 @@ impl Directory {
     /// Of all who try at the same moment exactly one gets a [`Lease`].
     pub fn try_acquire(&self, id: &NodeId, request: &Acquire) -> Result<Answer<Lease>> {
         let mint = self.mint()?;
-        let answer = self.update_once(
+        let mut reservation = Reservation::new(&request.paths, &mint.token);
+        let answer = self.rounds_once(
             id,
             "acquire",
             Some(&request.owner),
             || request.arguments(),
-            |node, facts, write| domain::acquire(node, facts, request, &Mint { write, ..mint.clone() }),
-        )?;
-        let acquired = match answer {
+            |node, facts, write| {
+                let step = domain::acquire(node, facts, request, &Mint { write, ..mint.clone() });
+                self.reserve_first(&mut reservation, node, step)
+            },
+        );
+        // What is left of it is dead, or will be found overdue.
+        let _ = self.reserved_in_vain(&reservation, &answer);
+        let acquired = match answer? {
             Ok(acquired) => acquired,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -71,7 +78,14 @@ impl Directory {
     pub fn would_acquire(&self, id: &NodeId, request: &Acquire) -> Result<Answer<Acquired>> {
         let node = self.node(id)?.unwrap_or_else(|| Node::unowned(id.clone()));
         let mint = self.mint()?;
-        Ok(self.with_facts(&node, |facts| domain::acquire(&node, facts, request, &mint)).answer)
+        let answer = self.with_facts(&node, |facts| domain::acquire(&node, facts, request, &mint)).answer;
+        if answer.is_err() {
+            return Ok(answer);
+        }
+        Ok(match self.path_clash(&request.paths, id)? {
+            Some(clash) => Err(Refusal::new(&node, Reason::PathClash(Box::new(clash)))),
+            None => answer,
+        })
     }
 
     /// Is `token` the live holder's? For hooks and scripts, just before a side effect. Writes nothing.

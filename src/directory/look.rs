@@ -1,6 +1,7 @@
 //! Looking. Nothing here writes.
 
 use super::Directory;
+use super::paths::roster_key;
 use crate::domain::{Node, Standing, standing};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
@@ -76,6 +77,10 @@ impl Directory {
                 let (place, what) = (self.store.place(Some(&key)), error.to_string());
                 findings.push(Finding { gravity: Gravity::Fault, place, what });
             }
+        }
+        if let Err(error) = self.roster() {
+            let (place, what) = (self.store.place(Some(&roster_key()?)), error.to_string());
+            findings.push(Finding { gravity: Gravity::Fault, place, what });
         }
         Ok(Checkup { records: seen.nodes.len(), findings })
     }

@@ -56,7 +56,20 @@ impl Directory {
         arguments: impl FnOnce() -> Value,
         mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Step<T>,
     ) -> Result<Answer<T>> {
-        let Some(receipt) = &self.receipt else { return self.update(id, decide) };
+        let decide = |node: &Node, facts: &Facts<'_>, write| Ok(Some(decide(node, facts, write)));
+        self.rounds_once(id, operation, owner, arguments, decide)
+    }
+
+    /// The same for a decision that may need something done first, and then answers `None`.
+    pub(super) fn rounds_once<T: Recorded>(
+        &self,
+        id: &NodeId,
+        operation: &str,
+        owner: Option<&str>,
+        arguments: impl FnOnce() -> Value,
+        mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Result<Option<Step<T>>>,
+    ) -> Result<Answer<T>> {
+        let Some(receipt) = &self.receipt else { return self.rounds(id, decide) };
         let name = receipt.hash();
         let request = Request {
             key: receipt_key(&name)?,
@@ -73,7 +86,7 @@ impl Directory {
         node: &Node,
         facts: &Facts<'_>,
         write: WriteId,
-        decide: &mut impl FnMut(&Node, &Facts<'_>, WriteId) -> Step<T>,
+        decide: &mut impl FnMut(&Node, &Facts<'_>, WriteId) -> Result<Option<Step<T>>>,
     ) -> Result<Option<Step<T>>> {
         let bytes = self.store.read(&request.key)?;
         let receipt = self.decode_receipt(&request.key, bytes.as_deref().unwrap_or_default())?;
@@ -91,7 +104,7 @@ impl Directory {
             }
             Found::NoEffect { begun } => begun,
         };
-        let mut step = decide(node, facts, write);
+        let Some(mut step) = decide(node, facts, write)? else { return Ok(None) };
         if let (Some(next), Ok(answer)) = (&mut step.write, &step.answer) {
             // From here on the key is pinned to this request, also if it is refused later.
             if !begun && !self.begin(request, bytes)? {

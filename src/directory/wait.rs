@@ -41,7 +41,8 @@ impl Directory {
             if let Some(remaining) = refusal.passes_in_ms() {
                 nap = nap.min(Duration::from_millis(u64::try_from(remaining).unwrap_or(0).max(1)));
             }
-            if exit.look(self, id)? {
+            // Only a claim that is in the way ends with its process.
+            if refusal.holder().is_some() && exit.look(self, on)? {
                 nap = nap.min(ORPHANS);
             }
             match &exit.descriptor {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Step;
-use super::node::{Bound, Claim, Forced, Moment, Node, Outcome, State, Token, WriteId};
+use super::node::{Bound, Claim, Forced, Moment, Node, State, Token, WriteId};
+use super::over::{rebased, spent};
+use super::path::RepoPath;
 use super::refusal::{Holder, Reason};
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
@@ -21,6 +23,8 @@ pub struct Acquire {
     pub(crate) seen: Option<u64>,
     pub(crate) force: Option<Force>,
     pub(crate) bound: Option<Bound>,
+    /// In order, each once.
+    pub(crate) paths: Vec<RepoPath>,
 }
 
 /// A reason to take a node that somebody holds or that is blocked. Not empty.
@@ -47,7 +51,14 @@ impl Acquire {
 
     /// A request by `owner`, a name for people: it grants nothing.
     pub fn by(owner: impl Into<String>) -> Acquire {
-        Acquire { owner: owner.into(), lease: Acquire::DEFAULT_LEASE, seen: None, force: None, bound: None }
+        Acquire {
+            owner: owner.into(),
+            lease: Acquire::DEFAULT_LEASE,
+            seen: None,
+            force: None,
+            bound: None,
+            paths: Vec::new(),
+        }
     }
 
     /// How long the claim lasts without a renewal: 50 ms to 30 days, clamped to that.
@@ -73,6 +84,14 @@ impl Acquire {
         self.bound = Some(bound);
         self
     }
+
+    /// Only together with this path and everything below it, as long as the claim lasts.
+    pub fn path(mut self, path: RepoPath) -> Acquire {
+        if let Err(at) = self.paths.binary_search(&path) {
+            self.paths.insert(at, path);
+        }
+        self
+    }
 }
 
 impl Acquire {
@@ -83,7 +102,8 @@ impl Acquire {
             .as_ref()
             .map(|bound| json!([bound.process.pid, bound.process.start, bound.until_exit]));
         let force = self.force.as_ref().map(|Force(reason)| reason);
-        json!([self.lease.as_millis() as u64, self.seen, force, bound])
+        let paths: Vec<&str> = self.paths.iter().map(RepoPath::as_str).collect();
+        json!([self.lease.as_millis() as u64, self.seen, force, bound, paths])
     }
 }
 
@@ -164,6 +184,7 @@ fn take(
         host: mint.host.clone(),
         pid: request.bound.as_ref().map_or(mint.pid, |bound| bound.process.pid),
         bound: request.bound.clone(),
+        paths: request.paths.clone(),
         extra: Default::default(),
     };
     let overridden = !standing(node, facts).takeable();
@@ -196,16 +217,14 @@ fn take(
 
 /// Writes down that the last attempt is over, which nobody has recorded yet, and refuses.
 fn fail_spent(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
-    let reason = format!("its attempts are used up: the lease of attempt {} ended", node.attempt);
-    let next = node.next(write, State::Failed(Outcome::without_result(node, facts, &claim.owner, reason)));
+    let next = spent(node, claim, facts, write);
     let refusal = super::Refusal::new(&next, Reason::Spent(node.attempt));
     Step { write: Some(next), answer: Err(refusal) }
 }
 
 /// Writes down an end that this machine's clock can reach, and refuses: the holder keeps its full lease once.
 fn rebase(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
-    let ends = Moment::after(claim.lease_ms, facts);
-    let next = node.next(write, State::Claimed(Claim { ends, ..claim.clone() }));
+    let next = rebased(node, claim, facts, write);
     let reason = match &next.state {
         State::Claimed(claim) => Reason::Held(Holder::of(&next, claim, Some(claim.lease_ms))),
         _ => Reason::NotFound,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::path::RepoPath;
 use super::receipt::LastWrite;
 use super::standing::Facts;
 use super::task::{Review, Task};
@@ -128,6 +129,8 @@ pub struct Claim {
     pub pid: u32,
     /// The process that the claim is bound to.
     pub bound: Option<Bound>,
+    /// The paths it reserves.
+    pub paths: Vec<RepoPath>,
     /// Fields that this program doesn't know; under `clock` and `process`, theirs.
     pub extra: Map<String, Value>,
 }

@@ -1,6 +1,7 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
 use super::node::{Claim, Node};
+use super::path::RepoPath;
 use super::receipt::Fingerprint;
 use super::standing::Ending;
 use super::task::Need;
@@ -82,12 +83,47 @@ pub enum Reason {
         /// Who.
         by: String,
     },
+    /// Another claim has a path that clashes with one asked for.
+    PathClash(Box<PathClash>),
     /// There is no such node.
     NotFound,
     /// A task is to wait for this node, which is none.
     NotSubmitted,
     /// The wait ended first; what it waited for.
     TimedOut(Box<Refusal>),
+}
+
+/// A path asked for and the one that is in its way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathClash {
+    /// The path asked for.
+    pub path: RepoPath,
+    /// The path reserved: the same, above or below.
+    pub reserved: RepoPath,
+    /// The node whose claim has it.
+    pub node: NodeId,
+    /// Who holds that node; `None`: its record can't be read.
+    pub holder: Option<Holder>,
+}
+
+impl PathClash {
+    fn message(&self) -> String {
+        let PathClash { path, reserved, node, holder } = self;
+        let what = if path == reserved {
+            format!("the path {path} is reserved")
+        } else {
+            format!("the path {path} clashes with {reserved}, which is reserved")
+        };
+        match holder {
+            Some(holder) => format!(
+                "{what} by {} with {node} (generation {}, {})",
+                holder.owner,
+                holder.generation,
+                holder.until()
+            ),
+            None => format!("{what} with {node}, whose record can't be read"),
+        }
+    }
 }
 
 /// Who holds a node, and until when.
@@ -114,7 +150,8 @@ impl Holder {
         }
     }
 
-    fn until(&self) -> String {
+    /// Until when, in words.
+    pub fn until(&self) -> String {
         match self.remaining_ms {
             Some(ms) => format!("ends in {}", human(ms)),
             None => "ends with its process".to_owned(),
@@ -172,6 +209,7 @@ impl Refusal {
             Reason::Spent(_) => Code::AttemptsExhausted,
             Reason::SelfReview { .. } => Code::SelfReview,
             Reason::OtherRequest { .. } => Code::ReceiptConflict,
+            Reason::PathClash(_) => Code::PathClash,
             Reason::NotFound | Reason::NotSubmitted => Code::NotFound,
             Reason::TimedOut(_) => Code::WaitTimeout,
         }
@@ -182,6 +220,7 @@ impl Refusal {
         match &self.reason {
             Reason::Held(_) | Reason::Blocked { .. } | Reason::NotYet(_) => true,
             Reason::Waits(need) => need.passes(),
+            Reason::PathClash(clash) => clash.holder.is_some(),
             _ => false,
         }
     }
@@ -198,15 +237,26 @@ impl Refusal {
     pub fn waits_for(&self) -> &NodeId {
         match &self.reason {
             Reason::Waits(need) => &need.on,
+            Reason::PathClash(clash) => &clash.node,
             _ => &self.id,
         }
     }
 
-    /// Who holds the node, where the refusal is about that.
+    /// Who holds the node, or the path that clashes, where the refusal is about that.
     pub fn holder(&self) -> Option<&Holder> {
         match &self.reason {
             Reason::Held(holder) | Reason::Stale(Stale::Replaced(holder)) => Some(holder),
+            Reason::PathClash(clash) => clash.holder.as_ref(),
             Reason::TimedOut(inner) => inner.holder(),
+            _ => None,
+        }
+    }
+
+    /// The paths that clash, where the refusal is about that.
+    pub fn path_clash(&self) -> Option<&PathClash> {
+        match &self.reason {
+            Reason::PathClash(clash) => Some(clash),
+            Reason::TimedOut(inner) => inner.path_clash(),
             _ => None,
         }
     }
@@ -248,6 +298,7 @@ impl Refusal {
                 recorded.hex(),
                 shown.hex()
             ),
+            Reason::PathClash(clash) => clash.message(),
             Reason::NotFound => "there is no such node".to_owned(),
             Reason::NotSubmitted => "a task can wait only for one that has been added before".to_owned(),
             Reason::TimedOut(inner) => format!("waited in vain: {}", inner.message()),
@@ -282,6 +333,10 @@ impl Refusal {
             Reason::SelfReview { .. } => "have somebody else review it, or say --allow-self".to_owned(),
             Reason::OtherRequest { .. } => {
                 "retry with what was asked for the first time, or use a new key for a new request".to_owned()
+            }
+            Reason::PathClash(_) => {
+                "work on other paths, or wait with --wait; `claim list --paths` shows what is reserved"
+                    .to_owned()
             }
             Reason::NotSubmitted => format!("`claim add {id}` first"),
             Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),

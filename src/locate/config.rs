@@ -1,4 +1,4 @@
-//! The few settings of a repository that decide where its main worktree is.
+//! The few settings of a repository that decide where its main worktree is, and how names in it compare.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,11 +9,12 @@ use super::git::no_store;
 use super::present;
 use crate::error::Result;
 
-/// `core.bare`, `core.worktree` and `extensions.worktreeConfig`; of several values the last one counts.
+/// `core.bare`, `core.worktree`, `core.ignoreCase` and `extensions.worktreeConfig`; of several values the last one counts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) bare: Option<bool>,
     pub(super) worktree: Option<PathBuf>,
+    pub(super) ignore_case: bool,
     worktree_config: bool,
 }
 
@@ -41,6 +42,7 @@ impl Settings {
         while let Some((name, value)) = reader.next_setting()? {
             match (name.as_slice(), value) {
                 (b"core.bare", value) => self.bare = Some(reader.boolean(value)?),
+                (b"core.ignorecase", value) => self.ignore_case = reader.boolean(value)?,
                 (b"extensions.worktreeconfig", value) => self.worktree_config = reader.boolean(value)?,
                 (b"core.worktree", Some(path)) => self.worktree = Some(OsString::from_vec(path).into()),
                 (b"core.worktree", None) => return reader.bad(),

@@ -15,11 +15,15 @@ fn worktree(value: &str) -> Result<Option<PathBuf>, usize> {
 
 #[test]
 fn reads_what_git_writes() {
-    let text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tworktree = ../../../sub\n\
+    let text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tignorecase = true\n\tworktree = ../../../sub\n\
                 [remote \"origin\"]\n\turl = /x\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
                 [extensions]\n\tworktreeConfig = true\n";
-    let expected =
-        Settings { bare: Some(false), worktree: Some("../../../sub".into()), worktree_config: true };
+    let expected = Settings {
+        bare: Some(false),
+        worktree: Some("../../../sub".into()),
+        ignore_case: true,
+        worktree_config: true,
+    };
     assert_eq!(parsed(text), Ok(expected));
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Repository {
     pub(super) home: PathBuf,
     /// The root of the worktree that the folder is in.
     pub(super) worktree: Option<PathBuf>,
+    /// Are names that differ in case only one?
+    pub(super) ignore_case: bool,
     /// The folder whose `.git` was found; none from inside a git folder.
     top: Option<PathBuf>,
 }
@@ -53,7 +55,9 @@ pub(super) fn discover(cwd: &Path) -> Result<Option<Repository>> {
 }
 
 fn repository(cwd: &Path, git: GitFolder, top: Option<&Path>) -> Result<Repository> {
-    let (home, why) = place(&git.common)?;
+    let settings = Settings::read(&git.common)?;
+    let ignore_case = settings.ignore_case;
+    let (home, why) = place(&git.common, settings)?;
     let worktree = top.and_then(|top| match &why {
         _ if git.linked => Some(top),
         Why::MainWorktree { root } => cwd.starts_with(root).then_some(root),
@@ -61,13 +65,12 @@ fn repository(cwd: &Path, git: GitFolder, top: Option<&Path>) -> Result<Reposito
         _ => None,
     });
     let worktree = worktree.map(Path::to_path_buf);
-    Ok(Repository { why, home, worktree, top: top.map(Path::to_path_buf) })
+    Ok(Repository { why, home, worktree, ignore_case, top: top.map(Path::to_path_buf) })
 }
 
 /// What the common git folder says about the place: the folder for it, and why. All worktrees must agree, so
 /// nothing else may be asked.
-fn place(common: &Path) -> Result<(PathBuf, Why)> {
-    let settings = Settings::read(common)?;
+fn place(common: &Path, settings: Settings) -> Result<(PathBuf, Why)> {
     let common = common.to_path_buf();
     if settings.bare == Some(true) {
         return Ok((common.clone(), Why::BareRepository { common }));

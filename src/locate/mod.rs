@@ -13,6 +13,7 @@ mod config;
 mod explicit;
 mod git;
 mod owner;
+mod tree;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -22,7 +23,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Code, Error, Result};
+use git::Repository;
 pub use owner::{MAX_OWNER_BYTES, Owner, OwnerSource, owner};
+pub use tree::Tree;
 
 /// The claim directory's name wherever it is not named by hand.
 pub const DIRECTORY: &str = ".claims";
@@ -140,7 +143,7 @@ fn around(cwd: &Path) -> Result<Option<Located>> {
     }
 }
 
-fn in_repository(cwd: &Path, repository: git::Repository) -> Result<Located> {
+fn in_repository(cwd: &Path, repository: Repository) -> Result<Located> {
     let path = repository.home.join(DIRECTORY);
     let found = directory(&path)?;
     if let Some(limit) = repository.limit() {

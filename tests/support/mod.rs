@@ -54,6 +54,7 @@ pub struct Claimed {
     pub progress: Value,
     pub replay: bool,
     pub lost: bool,
+    pub paths: Vec<String>,
 }
 
 /// The JSON answer of a command that did not say yes.
@@ -71,6 +72,9 @@ pub struct Refused {
     pub generation: Option<u64>,
     pub holder: Option<Holder>,
     pub seen: Option<u64>,
+    pub path: Option<String>,
+    pub reserved: Option<String>,
+    pub node: Option<String>,
 }
 
 /// Who holds a node.

@@ -2,7 +2,7 @@
 
 use claimdir::domain::{Ending, Holder, Node, Standing, for_show};
 use claimdir::time::human;
-use claimdir::{Acquire, Code, Directory, Refusal, Result};
+use claimdir::{Acquire, Code, Directory, Refusal, Reserved, Result};
 use serde_json::{Value, json};
 
 use crate::cli::args::{self, StateFilter};
@@ -118,8 +118,30 @@ pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
     Ok(Report::yes(line, fields).hint(refusal.next_step()))
 }
 
+/// The paths that are reserved now.
+fn reserved(directory: &Directory, owner: Option<&str>) -> Result<Report> {
+    let mut reserved = directory.reserved()?;
+    reserved.retain(|it| owner.is_none_or(|owner| it.holder.as_ref().is_some_and(|h| h.owner == owner)));
+    let line = |it: &Reserved| {
+        let held = match &it.holder {
+            Some(holder) => {
+                format!("by {} generation={}, {}", holder.owner, holder.generation, holder.until())
+            }
+            None => "by a node whose record can't be read".to_owned(),
+        };
+        format!("{} {} {}", harmless(it.path.as_str()), harmless(it.node.as_str()), harmless(&held))
+    };
+    let row = |it: &Reserved| json!({"path": it.path.as_str(), "node": it.node.as_str(), "holder": it.holder.as_ref().map(holder_json)});
+    let fields = json!({"paths": reserved.iter().map(row).collect::<Vec<_>>()});
+    let report = Report::yes(String::new(), fields).lines(reserved.iter().map(line).collect());
+    Ok(if reserved.is_empty() { report.note("no path is reserved".to_owned()) } else { report })
+}
+
 pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
     let directory = context.directory()?;
+    if args.paths {
+        return reserved(&directory, context.global.owner.as_deref());
+    }
     let seen = directory.list()?;
     let (mut lines, mut nodes) = (Vec::new(), Vec::new());
     for node in &seen.nodes {

@@ -1,6 +1,7 @@
 //! One file a group of commands.
 
 pub(super) mod acquire;
+pub(super) mod check;
 pub(super) mod look;
 pub(super) mod place;
 pub(super) mod run;

@@ -1,7 +1,7 @@
-//! `claim check`, `renew`, `release`, `complete`.
+//! `claim renew`, `release`, `complete`.
 
 use claimdir::domain::{Node, Retry};
-use claimdir::time::{human, rfc3339, rfc3339_seconds};
+use claimdir::time::{rfc3339, rfc3339_seconds};
 use claimdir::{Error, NodeId, Renewal, Result, Token};
 use serde_json::{Value, json};
 
@@ -12,12 +12,16 @@ use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
 fn held(args: &args::Held) -> Result<(NodeId, Token)> {
-    if args.token.is_empty() {
+    Ok((id(&args.id)?, shown(&args.token)?))
+}
+
+pub(crate) fn shown(token: &str) -> Result<Token> {
+    if token.is_empty() {
         return Err(
             Error::usage("the token is empty").hint("set CLAIM_TOKEN to what `claim acquire` printed")
         );
     }
-    Ok((id(&args.id)?, Token::shown(args.token.as_str())))
+    Ok(Token::shown(token))
 }
 
 /// How a line ends that tells an old answer again.
@@ -37,24 +41,6 @@ pub(crate) fn claim_fields(node: &Node) -> Value {
         "state": node.state.name(),
         "expires_at": claim.map(|claim| rfc3339(claim.ends.wall_ms)),
         "lease_ms": claim.map(|claim| claim.lease_ms),
-    })
-}
-
-pub(crate) fn check(args: args::Held, context: &Context) -> Result<Report> {
-    let (id, token) = held(&args)?;
-    Ok(match context.directory()?.check(&id, &token)? {
-        Ok(checked) => {
-            let left = checked
-                .remaining_ms
-                .map_or("ends with its process".to_owned(), |ms| format!("ends in {}", human(ms)));
-            let owner = checked.node.claim().map_or("", |claim| claim.owner.as_str());
-            let (id, generation) = (harmless(id.as_str()), checked.node.generation);
-            let line = format!("HELD {id} by {} generation={generation} {left}", harmless(owner));
-            let mut fields = claim_fields(&checked.node);
-            fields["remaining_ms"] = json!(checked.remaining_ms);
-            Report::yes(line, fields)
-        }
-        Err(refusal) => Report::refused(&refusal),
     })
 }
 

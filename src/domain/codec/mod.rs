@@ -5,6 +5,7 @@
 
 mod fields;
 mod read;
+mod roster;
 mod write;
 
 use serde_json::Value;
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::id::NodeId;
 pub(super) use fields::Fields;
 pub(super) use read::node;
+pub(crate) use roster::{decode as decode_roster, encode as encode_roster};
 pub use write::for_show;
 pub(super) use write::{canonical, to_bytes, to_json};
 

@@ -7,6 +7,7 @@ use super::fields::Fields;
 use crate::domain::node::{
     Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, TokenHash, WriteId,
 };
+use crate::domain::path::RepoPath;
 use crate::domain::receipt::LastWrite;
 use crate::domain::task::{Review, Task};
 use crate::host::{Group, Place, Process};
@@ -74,6 +75,9 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
         host: fields.take("host")?,
         pid: fields.take("pid")?,
         bound,
+        paths: fields.with("paths", |paths: Option<Vec<String>>| {
+            paths.unwrap_or_default().into_iter().map(RepoPath::recorded).collect()
+        })?,
         extra: {
             unknown.extend(fields.0);
             unknown

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::FORMAT;
 use crate::domain::node::{Bound, Claim, Delay, Forced, Moment, Node, Outcome, State};
+use crate::domain::path::RepoPath;
 use crate::domain::task::{Review, Task};
 use crate::host::{Group, Place};
 use crate::time::rfc3339;
@@ -131,6 +132,9 @@ fn claim_json(claim: &Claim, secrets: bool) -> Value {
     });
     if secrets {
         json["token_hash"] = json!(claim.token_hash.hex());
+    }
+    if !claim.paths.is_empty() {
+        json["paths"] = claim.paths.iter().map(RepoPath::as_str).collect();
     }
     if let Some(Bound { process, until_exit }) = &claim.bound {
         let group = process.group.map(|Group { id, start }| json!({"id": id, "start": start}));
