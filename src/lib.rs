@@ -54,7 +54,9 @@ pub mod locate;
 pub mod store;
 pub mod time;
 
-pub use directory::{Checkup, Directory, Lease, Pruned, Ran, Seen, Unreadable, Unsettled};
-pub use domain::{Acquire, Answer, Force, ReceiptKey, Refusal, Renewal, Token};
+pub use directory::{Checkup, Directory, Lease, MailSeen, Pruned, Ran, Seen, Unreadable, Unsettled};
+pub use domain::{
+    Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal, Renewal, Token,
+};
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

@@ -77,6 +77,7 @@ impl Directory {
                 findings.push(Finding { gravity: Gravity::Fault, place, what });
             }
         }
+        findings.extend(self.examine_mail()?);
         Ok(Checkup { records: seen.nodes.len(), findings })
     }
 

@@ -4,6 +4,7 @@ mod claims;
 mod keeper;
 mod lease;
 mod look;
+mod mail;
 mod receipts;
 mod tasks;
 mod update;
@@ -20,6 +21,7 @@ use crate::store::files::{FileStore, Options};
 
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
+pub use mail::MailSeen;
 pub use receipts::Pruned;
 
 /// A claim directory. Cheap to clone; threads may share it.
