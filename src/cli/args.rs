@@ -175,7 +175,8 @@ pub(crate) struct Run {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) taking: Taking,
-    /// What becomes of the node after exit 0; after another exit it is released
+    /// What becomes of the node after exit 0, unless said: a bare key is released and a task completed. After another
+    /// exit a bare key is released and a task given back for another attempt
     #[arg(long, value_enum)]
     pub(crate) then: Option<Then>,
     /// Record the command's output as the node's result, as JSON if it is JSON, else as text, and pass it on

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Directory;
 use super::keeper::{self, Shared};
-use crate::domain::{Acquire, Acquired, Answer, Checked, Node, Refusal, Renewal, Token, Written};
+use crate::domain::{Acquire, Acquired, Answer, Checked, Node, Refusal, Renewal, Retry, Token, Written};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 
@@ -181,6 +181,11 @@ impl Lease {
     /// Ends the node as done, with its one result. Refused if the claim was lost before.
     pub fn complete(self, result: &Value) -> Result<Answer<Written>, Box<Unsettled>> {
         self.settle(|lease| lease.directory.complete(lease.id(), &lease.token, result))
+    }
+
+    /// Gives the node back with its attempt counted: to be taken after a backoff, or failed if that was the last.
+    pub fn retry(self, how: &Retry) -> Result<Answer<Written>, Box<Unsettled>> {
+        self.settle(|lease| lease.directory.retry(lease.id(), &lease.token, how))
     }
 
     /// Keeps the claim as it is, without this program: it lasts until its lease ends or the token settles it.

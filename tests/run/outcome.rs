@@ -345,3 +345,23 @@ fn a_process_that_left_the_group_holds_up_no_result() {
     assert_eq!((code(&output), world.show("n")["outcome"]["result"].clone()), (Some(0), json!(5)));
     rustix::process::kill_process(world.pid("pid"), rustix::process::Signal::KILL).unwrap();
 }
+
+#[test]
+fn a_task_is_completed_or_gets_another_attempt() {
+    let world = World::new();
+    for task in ["good", "bad --max-attempts 1", "again"] {
+        assert!(world.claim(&format!("add {task}")).status().unwrap().success());
+    }
+    assert_eq!(code(&world.run("good", "true").output().unwrap()), Some(0));
+    assert_eq!(world.show("good")["state"], "done");
+    assert_eq!(code(&world.run("bad", "exit 3").output().unwrap()), Some(3));
+    let bad = world.show("bad");
+    assert_eq!(
+        (&bad["state"], &bad["outcome"]["reason"]),
+        (&"failed".into(), &"the command exited with 3".into())
+    );
+    assert_eq!(code(&world.run("again", "exit 1").output().unwrap()), Some(1));
+    let again = world.show("again");
+    assert_eq!((&again["state"], &again["attempt"]), (&"ready".into(), &1.into()));
+    assert_eq!(again["not_before"]["reason"], "the command exited with 1");
+}

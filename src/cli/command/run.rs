@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Stdio;
 
-use claimdir::domain::{Bound, Fate};
+use claimdir::domain::{Bound, Fate, Retry};
 use claimdir::{Code, Directory, Error, Lease, Result};
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::stdio;
@@ -165,18 +165,26 @@ fn conclude(
     if let Some(why) = &ended.failed {
         let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
         let report = report::not_started(&program, why);
-        return settle(directory, lease, None, facts).unwrap_or(report);
+        return settle(directory, lease, End::Release, facts).unwrap_or(report);
     }
     let succeeded = matches!(ended.exit, Exit::Code(0));
     let result = match ended.capture.filter(|_| succeeded).map(|capture| result(capture.take())) {
         Some(Err(why)) => {
             let report = facts.failed(&format!("no result was recorded: {why}"));
-            return settle(directory, lease, None, facts).unwrap_or(report);
+            return settle(directory, lease, End::Release, facts).unwrap_or(report);
         }
         Some(Ok(value)) => Some(value),
-        None => (succeeded && args.then == Some(Then::Complete)).then_some(Value::Null),
+        None => None,
     };
-    match settle(directory, lease, result.as_ref(), facts) {
+    let is_task = lease.acquired().node.task.is_some();
+    let end = match (succeeded, result, args.then) {
+        (true, Some(result), _) => End::Complete(result),
+        (true, None, Some(Then::Complete)) => End::Complete(Value::Null),
+        (true, None, None) if is_task => End::Complete(Value::Null),
+        (false, ..) if is_task => End::Retry(report::ending(ended.exit).1),
+        _ => End::Release,
+    };
+    match settle(directory, lease, end, facts) {
         // The command's own failure is the news; without its process the claim is over anyway.
         Some(report) if succeeded || facts.lost => report,
         _ => facts.ended(ended.exit),
@@ -192,20 +200,30 @@ fn result(captured: Captured) -> Result<Value, String> {
     }
 }
 
-/// Completes the node with `result`, or without one gives it back. What went wrong, if anything did.
-fn settle(directory: &Directory, lease: Lease, result: Option<&Value>, facts: &mut Facts) -> Option<Report> {
+/// What becomes of the node.
+enum End {
+    /// It is done.
+    Complete(Value),
+    /// It goes back, and the attempt with it.
+    Release,
+    /// It goes back for another attempt; why.
+    Retry(String),
+}
+
+/// Settles the claim. What went wrong, if anything did.
+fn settle(directory: &Directory, lease: Lease, end: End, facts: &mut Facts) -> Option<Report> {
     let taken = lease.acquired().node.clone();
-    let settled = match result {
-        Some(result) => lease.complete(result).map(|answer| answer.map(|done| done.replay)),
-        None => lease.release().map(|answer| answer.map(|_| false)),
+    let (settled, word) = match end {
+        End::Complete(result) => (lease.complete(&result), Settled::Completed),
+        End::Release => (lease.release(), Settled::Released),
+        End::Retry(reason) => {
+            let how = Retry { reason: Some(reason), ..Retry::default() };
+            (lease.retry(&how), Settled::Retried)
+        }
     };
     match settled {
-        Ok(Ok(replay)) => {
-            facts.settled = match result {
-                Some(_) if !replay => Settled::Completed,
-                None => Settled::Released,
-                Some(_) => Settled::Left,
-            };
+        Ok(Ok(written)) => {
+            facts.settled = if written.replay { Settled::Left } else { word };
             None
         }
         Ok(Err(refusal)) => match became(directory, &taken) {

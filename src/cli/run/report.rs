@@ -21,10 +21,24 @@ const NOT_FOUND: u8 = 127;
 pub(crate) enum Settled {
     Released,
     Completed,
+    /// The task was given back for another attempt, or has failed with its last.
+    Retried,
     /// The command had settled it.
     Left,
     /// It was lost, or there was none.
     None,
+}
+
+/// The exit code to pass on, and what happened in words.
+pub(crate) fn ending(exit: Exit) -> (i32, String) {
+    match exit {
+        Exit::Code(code) => (code, format!("the command exited with {code}")),
+        Exit::Signal(signal) => (128 + signal, format!("the command died of signal {signal}")),
+        Exit::Unknown => (
+            i32::from(FAILED),
+            "SIGCHLD is ignored here, so the command's exit code can't be known".to_owned(),
+        ),
+    }
 }
 
 impl Settled {
@@ -32,6 +46,7 @@ impl Settled {
         match self {
             Settled::Released => "released",
             Settled::Completed => "completed",
+            Settled::Retried => "retried",
             Settled::Left => "left",
             Settled::None => "none",
         }
@@ -85,19 +100,18 @@ impl Facts {
         let word = match self.settled {
             Settled::Released => "RELEASED",
             Settled::Completed => "DONE",
+            Settled::Retried => "RETRY",
             Settled::Left | Settled::None => "LEFT",
         };
         let id = harmless(&self.id);
         let generation = self.acquired.as_ref().map_or(0, |acquired| acquired.node.generation);
         let line = format!("{word} {id} generation={generation}");
-        let (code, message) = match exit {
+        let (code, message) = ending(exit);
+        match exit {
             Exit::Code(0) => return Report::yes(line, Value::Null),
-            Exit::Code(code) => (code, format!("the command exited with {code}")),
-            Exit::Signal(signal) => (128 + signal, format!("the command died of signal {signal}")),
-            Exit::Unknown => {
-                return self.failed("SIGCHLD is ignored here, so the command's exit code can't be known");
-            }
-        };
+            Exit::Unknown => return self.failed(&message),
+            Exit::Code(_) | Exit::Signal(_) => {}
+        }
         let fields = json!({"code": "COMMAND_FAILED", "message": message});
         Report::yes(format!("{line} ({message})"), fields).exiting(u8::try_from(code).unwrap_or(FAILED))
     }
