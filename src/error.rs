@@ -14,6 +14,8 @@ pub enum Code {
     ClaimHeld,
     /// The node has ended as done.
     AlreadyDone,
+    /// There is nothing to take or to read.
+    NothingEligible,
     /// There is no such node.
     NotFound,
     /// The command line or an argument is wrong.
@@ -76,6 +78,7 @@ impl Code {
         match self {
             Code::ClaimHeld => "CLAIM_HELD",
             Code::AlreadyDone => "ALREADY_DONE",
+            Code::NothingEligible => "NOTHING_ELIGIBLE",
             Code::NotFound => "NOT_FOUND",
             Code::Usage => "USAGE",
             Code::InvalidId => "INVALID_ID",
@@ -109,7 +112,9 @@ impl Code {
     /// The exit code of the command that answers with this code.
     pub fn exit(self) -> u8 {
         match self {
-            Code::ClaimHeld | Code::AlreadyDone | Code::NotFound | Code::NotReady => 1,
+            Code::ClaimHeld | Code::AlreadyDone | Code::NothingEligible | Code::NotFound | Code::NotReady => {
+                1
+            }
             Code::Usage | Code::InvalidId | Code::InvalidPath => 2,
             Code::StaleClaim | Code::StaleVersion => 3,
             Code::IdempotencyConflict

@@ -57,8 +57,11 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Directory, Lease, Pruned, Ran, Reserved, Seen, Unreadable, Unsettled,
+    Available, Checkup, Directory, Lease, MailSeen, Pruned, Ran, Reserved, Seen, Unreadable, Unsettled,
 };
-pub use domain::{Acquire, Answer, Force, ReceiptKey, Refusal, Renewal, RepoPath, Token};
+pub use domain::{
+    Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal, Renewal,
+    RepoPath, Token,
+};
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

@@ -62,6 +62,7 @@ fn dispatch(command: Command, context: &Context) -> claimdir::Result<Report> {
         Command::Show(args) => command::look::show(args, context),
         Command::Why(args) => command::look::why(args, context),
         Command::List(args) => command::look::list(args, context),
+        Command::Mail { command } => command::mail::run(command, context),
         Command::Where => command::place::locate(context),
         Command::Init => command::place::init(context),
         Command::Doctor => command::place::doctor(context),

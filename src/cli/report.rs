@@ -242,9 +242,10 @@ impl Report {
 }
 
 /// The first word of a refusal.
-fn word(code: Code) -> &'static str {
+pub(crate) fn word(code: Code) -> &'static str {
     match code {
         Code::NotFound => "unknown",
+        Code::NothingEligible => "nothing",
         _ => match code.exit() {
             1 => "lost",
             3 => "stale",

@@ -82,6 +82,7 @@ impl Directory {
             let (place, what) = (self.store.place(Some(&roster_key()?)), error.to_string());
             findings.push(Finding { gravity: Gravity::Fault, place, what });
         }
+        findings.extend(self.examine_mail()?);
         Ok(Checkup { records: seen.nodes.len(), findings })
     }
 

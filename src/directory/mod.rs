@@ -4,6 +4,7 @@ mod claims;
 mod keeper;
 mod lease;
 mod look;
+mod mail;
 mod paths;
 mod receipts;
 mod tasks;
@@ -21,6 +22,7 @@ use crate::store::files::{FileStore, Options};
 
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
+pub use mail::MailSeen;
 pub use paths::{Available, Reserved};
 pub use receipts::Pruned;
 

@@ -17,19 +17,24 @@ use crate::store::{Key, Prefix, Replaced};
 /// The folder of receipts.
 const FOLDER: &str = "receipts";
 
+/// How long the keys of messages are kept at the least, in milliseconds.
+const MAIL_KEYS_MS: i64 = 7 * 24 * 3_600_000;
+
 /// What [`Directory::prune`] removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pruned {
-    /// How many receipts.
+    /// How many receipts, and work keys.
     pub receipts: usize,
+    /// How many messages.
+    pub messages: usize,
 }
 
 /// A request that shows a receipt.
-struct Request {
+pub(super) struct Request {
     /// The receipt's name.
-    name: String,
-    key: Key,
-    fingerprint: Fingerprint,
+    pub(super) name: String,
+    pub(super) key: Key,
+    pub(super) fingerprint: Fingerprint,
 }
 
 impl Directory {
@@ -166,16 +171,20 @@ impl Directory {
         self.decode_receipt(key, &bytes)
     }
 
-    /// Forgets receipts that were last written more than `older` ago; with `dry_run` only counts them.
+    /// Forgets receipts that were last written more than `older` ago, and messages that were sent before that and
+    /// that every reader has acknowledged; with `dry_run` only counts them. The keys of messages are kept for at
+    /// least 7 days: they must outlive their messages, or a late retry sends one anew.
     ///
     /// A pruner that is frozen between looking at a receipt and removing it may forget a key that was used again
     /// meanwhile: keys should not be used again after their time.
     pub fn prune(&self, older: Duration, dry_run: bool) -> Result<Pruned> {
         let older = i64::try_from(older.as_millis()).unwrap_or(i64::MAX);
-        let before = self.host.now().wall_ms.saturating_sub(older);
-        let mut pruned = Pruned::default();
+        let now = self.host.now().wall_ms;
+        let (before, week_ago) = (now.saturating_sub(older), now.saturating_sub(MAIL_KEYS_MS));
+        let mut pruned = Pruned { messages: self.prune_mail(before, dry_run)?, ..Pruned::default() };
         for key in self.receipts()? {
             let Ok(Some(receipt)) = self.receipt_at(&key) else { continue };
+            let before = if self.is_of_mail(&key)? { before.min(week_ago) } else { before };
             if receipt.at_ms < before && (dry_run || self.store.remove(&key)?) {
                 pruned.receipts += 1;
             }
@@ -192,7 +201,7 @@ impl Directory {
     }
 }
 
-fn receipt_key(name: &str) -> Result<Key> {
+pub(super) fn receipt_key(name: &str) -> Result<Key> {
     let folder = name.get(..2).unwrap_or_default();
     NodeId::new(format!("{FOLDER}/{folder}/{name}.receipt")).map(Key::Internal)
 }

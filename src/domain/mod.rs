@@ -6,6 +6,7 @@
 mod claim;
 mod codec;
 mod fate;
+mod mail;
 mod node;
 mod over;
 mod path;
@@ -21,6 +22,8 @@ pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, decode_roster, encode_roster, encode_within_limit};
 pub use fate::{Fate, fate};
+pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
+pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub use node::{Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, Token, TokenHash, WriteId};
 pub use path::RepoPath;
 pub(crate) use path::{invalid as invalid_path, outside, refuse_pattern, without_stars};
@@ -38,6 +41,9 @@ pub(crate) use task::{review, submit};
 
 /// What a request gets: the thing it asked for, or why not. Losing is a value.
 pub type Answer<T> = std::result::Result<T, Refusal>;
+
+/// The same of a mailbox.
+pub type MailAnswer<T> = std::result::Result<T, MailRefusal>;
 
 /// A decision: what to write first, if anything, and what to answer once it stands.
 #[derive(Debug)]

@@ -60,6 +60,11 @@ impl Fingerprint {
         Fingerprint(blake3::hash(codec::canonical(&request).as_bytes()).to_hex().to_string())
     }
 
+    /// A recorded one.
+    pub(super) fn recorded(hex: String) -> Fingerprint {
+        Fingerprint(hex)
+    }
+
     /// 64 hexadecimal digits.
     pub fn hex(&self) -> &str {
         &self.0

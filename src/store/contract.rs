@@ -83,6 +83,13 @@ fn lists_are_in_order_and_limited(store: &dyn Store) {
     };
     assert_eq!(names(None, 9), ["list/a", "list/a b", "list/b", "list/c/d"]);
     assert_eq!(names(Some("list/a"), 2), ["list/a b", "list/b"]);
+    for folder in
+        ["list odd/..", "list odd/x.claim", "list odd/ä b", &format!("list odd/{}", "y".repeat(500))]
+    {
+        let inside = internal(&format!("{folder}/a b"));
+        store.publish(&inside, b"x").unwrap();
+        assert_eq!(store.list(&Prefix::Internal(folder), None, 9).unwrap(), [inside], "{folder}");
+    }
     store.make(&node("list/a")).unwrap();
     let nodes = store.list(&Prefix::Nodes, None, usize::MAX).unwrap();
     assert!(nodes.contains(&node("list/a")) && !nodes.contains(&internal("list/a")), "{nodes:?}");

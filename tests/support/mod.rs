@@ -6,6 +6,7 @@
 
 pub mod fake;
 pub mod stops;
+pub mod turns;
 
 use std::fs;
 use std::io::Read;

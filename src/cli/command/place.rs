@@ -64,6 +64,11 @@ pub(crate) fn doctor(context: &Context) -> Result<Report> {
 pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {
     let pruned = context.directory()?.prune(args.older, args.dry_run)?;
     let word = if args.dry_run { "would forget" } else { "forgot" };
-    let line = format!("{word} {} receipts", pruned.receipts);
-    Ok(Report::yes(line, json!({"receipts": pruned.receipts, "dry_run": args.dry_run})))
+    let messages = match pruned.messages {
+        0 => String::new(),
+        count => format!(", {count} messages"),
+    };
+    let line = format!("{word} {} receipts{messages}", pruned.receipts);
+    let fields = json!({"receipts": pruned.receipts, "messages": pruned.messages, "dry_run": args.dry_run});
+    Ok(Report::yes(line, fields))
 }

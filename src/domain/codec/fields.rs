@@ -44,6 +44,11 @@ impl Fields {
             .ok_or_else(|| Malformed::Broken(format!("its field {name:?} is missing or wrong")))
     }
 
+    /// What is left: fields that this program doesn't know.
+    pub(in crate::domain) fn rest(self) -> Map<String, Value> {
+        self.0
+    }
+
     /// A counter. One so high that it can't be counted on from is wrong.
     pub(in crate::domain) fn count(&mut self, name: &str) -> Result<u64, Malformed> {
         self.with(name, |n: u64| (n < u64::MAX / 2).then_some(n))

@@ -189,14 +189,18 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
-        let folder = match prefix {
-            Prefix::Nodes => String::new(),
-            Prefix::Internal(name) => format!("{}/{name}", layout::STORE),
+        let below = match prefix {
+            Prefix::Nodes => None,
+            Prefix::Internal(name) => match names::internal_folder(name) {
+                Some(folder) => Some(folder),
+                None => return Ok(Vec::new()),
+            },
         };
+        let folder = below.as_ref().map_or(String::new(), |folder| format!("{}/{folder}", layout::STORE));
         let paths = self.files.walk(&folder).map_err(|e| self.error("list", &folder, e))?;
-        let read_back = |path: &String| match prefix {
-            Prefix::Nodes => names::node_of(path).map(Key::Node),
-            Prefix::Internal(name) => names::internal_of(&format!("{name}/{path}")).map(Key::Internal),
+        let read_back = |path: &String| match &below {
+            None => names::node_of(path).map(Key::Node),
+            Some(folder) => names::internal_of(&format!("{folder}/{path}")).map(Key::Internal),
         };
         let mut keys: Vec<Key> = paths.iter().filter_map(read_back).collect();
         keys.retain(|key| after.is_none_or(|after| key.name() > after));

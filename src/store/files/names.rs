@@ -25,6 +25,12 @@ pub(super) fn internal_path(name: &NodeId) -> String {
     path_of(name)
 }
 
+/// The folder of the internal keys below `name`, relative to the store's own folder; `None` if no key can be below it.
+pub(super) fn internal_folder(name: &str) -> Option<String> {
+    let inside = NodeId::new(format!("{name}/x")).ok()?;
+    path_of(&inside).strip_suffix("/x").map(str::to_owned)
+}
+
 /// The node whose file is at `path`; `None` if that is no node's.
 pub(super) fn node_of(path: &str) -> Option<NodeId> {
     let id = id_of(path.strip_suffix(SUFFIX)?)?;
