@@ -115,7 +115,11 @@ impl Directory {
             if !begun && !self.begin(request, bytes)? {
                 return Ok(None);
             }
-            next.last_write = Some(LastWrite::new(&request.name, &request.fingerprint, answer));
+            next.last_write = Some(LastWrite {
+                receipt: request.name.clone(),
+                fingerprint: request.fingerprint.clone(),
+                answer: answer.rest(),
+            });
         }
         Ok(Some(step))
     }

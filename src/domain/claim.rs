@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Step;
-use super::node::{Bound, Claim, Forced, Moment, Node, State, Token, WriteId};
 use super::over::{rebased, spent};
-use super::path::RepoPath;
+use super::record::RepoPath;
+use super::record::{Bound, Claim, Forced, Moment, Node, State, Token, WriteId};
 use super::refusal::{Holder, Reason};
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! What became of a claim, told by the record alone: settled with its token, or lost.
 
-use super::node::{Node, State};
+use super::record::{Node, State};
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub fn fate(taken: &Node, now: &Node) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::node::{Token, WriteId};
+    use crate::domain::record::{Token, WriteId};
     use crate::domain::{Acquire, Facts, Force, Mint, acquire, complete, release};
     use crate::host::{Life, Now, Place};
     use crate::id::NodeId;

@@ -7,10 +7,9 @@ mod claim;
 mod codec;
 mod fate;
 mod mail;
-mod node;
 mod over;
-mod path;
 mod receipt;
+mod record;
 mod refusal;
 mod roster;
 mod settle;
@@ -24,19 +23,21 @@ pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, decode_roster, encode_ro
 pub use fate::{Fate, fate};
 pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
-pub use node::{Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, Token, TokenHash, WriteId};
-pub use path::RepoPath;
-pub(crate) use path::{invalid as invalid_path, outside, refuse_pattern, without_stars};
-pub use receipt::{Fingerprint, LastWrite, ReceiptKey};
+pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
     Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
+pub use record::{
+    Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment, Need, Node, Outcome,
+    RepoPath, Review, State, Task, Token, TokenHash, WriteId,
+};
+pub(crate) use record::{invalid_path, outside, refuse_pattern, without_stars};
 pub use refusal::{Holder, PathClash, Reason, Refusal, Stale};
 pub(crate) use roster::{Clashing, Entry, EntryState, Roster};
 pub use settle::{Checked, Renewal, Retry, Written};
 pub(crate) use settle::{check, complete, given_back, release, renew, retry};
-pub use standing::{Ending, Facts, Lapse, Standing, standing};
-pub use task::{Lack, Need, Review, Submission, Submitted, Task, Verdict};
+pub use standing::{Facts, Lapse, Standing, standing};
+pub use task::{Submission, Submitted, Verdict};
 pub(crate) use task::{review, submit};
 
 /// What a request gets: the thing it asked for, or why not. Losing is a value.

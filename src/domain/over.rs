@@ -1,6 +1,6 @@
 //! Writing down that a claim is over, without taking the node.
 
-use super::node::{Claim, Moment, Node, Outcome, State, WriteId};
+use super::record::{Claim, Moment, Node, Outcome, State, WriteId};
 use super::standing::{Facts, Standing, standing};
 
 /// The record of a node whose claim is over: ready, its attempt counted, or failed if that was the last one. An
@@ -17,7 +17,7 @@ pub(crate) fn over(node: &Node, facts: &Facts<'_>, write: WriteId) -> Option<Nod
 /// Failed, since the last attempt is over.
 pub(super) fn spent(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Node {
     let reason = format!("its attempts are used up: the lease of attempt {} ended", node.attempt);
-    node.next(write, State::Failed(Outcome::without_result(node, facts, &claim.owner, reason)))
+    node.next(write, State::Failed(Outcome::without_result(node, facts.now.wall_ms, &claim.owner, reason)))
 }
 
 /// The claim with an end by this machine's clock: the holder keeps its full lease once.

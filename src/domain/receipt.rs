@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::claim::Acquired;
 use super::codec::{self, Fields, Malformed};
-use super::node::{Node, Token, WriteId};
+use super::record::{Fingerprint, Node, Token, WriteId};
 use super::settle::Written;
 use super::task::Submitted;
 use crate::error::{Error, Result};
@@ -47,39 +47,6 @@ impl std::fmt::Debug for ReceiptKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ReceiptKey(…)")
     }
-}
-
-/// The blake3 hash of a request in canonical form: what must be the same for a retry to be one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fingerprint(String);
-
-impl Fingerprint {
-    /// The fingerprint of an operation by `owner` with these arguments.
-    pub(crate) fn of(operation: &str, owner: Option<&str>, target: &str, arguments: Value) -> Fingerprint {
-        let request = json!({"operation": operation, "owner": owner, "on": target, "with": arguments});
-        Fingerprint(blake3::hash(codec::canonical(&request).as_bytes()).to_hex().to_string())
-    }
-
-    /// A recorded one.
-    pub(super) fn recorded(hex: String) -> Fingerprint {
-        Fingerprint(hex)
-    }
-
-    /// 64 hexadecimal digits.
-    pub fn hex(&self) -> &str {
-        &self.0
-    }
-}
-
-/// In a node's record: the request that made this version, and what of its answer the record itself doesn't say.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LastWrite {
-    /// The receipt's name.
-    pub receipt: String,
-    /// The request's fingerprint.
-    pub fingerprint: Fingerprint,
-    /// The rest of the answer.
-    pub answer: Value,
 }
 
 /// A receipt as its cell says it.
@@ -129,7 +96,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Receipt>, Malformed> {
     }
     let mut fields = Fields::parse("the receipt", bytes)?;
     codec::check_format(&mut fields)?;
-    let fingerprint = Fingerprint(fields.take("fingerprint")?);
+    let fingerprint = Fingerprint::recorded(fields.take("fingerprint")?);
     let at_ms = fields.time("at")?;
     let settled = fields.object("answer", |mut answer| {
         let node = codec::node(Fields::of("record", answer.take("record")?)?)?;
@@ -157,25 +124,6 @@ pub(crate) trait Recorded: Sized {
     fn rest(&self) -> Value;
     /// The answer again, marked as a replay. What is missing in `rest` reads as nothing.
     fn restore(node: Node, rest: &Value) -> Self;
-}
-
-impl LastWrite {
-    /// The mark of a request in the record that it writes.
-    pub(crate) fn new(receipt: &str, fingerprint: &Fingerprint, answer: &impl Recorded) -> LastWrite {
-        LastWrite { receipt: receipt.to_owned(), fingerprint: fingerprint.clone(), answer: answer.rest() }
-    }
-
-    pub(super) fn read(mut fields: Fields) -> Result<LastWrite, Malformed> {
-        Ok(LastWrite {
-            receipt: fields.take("receipt")?,
-            fingerprint: Fingerprint(fields.take("fingerprint")?),
-            answer: fields.take("answer")?,
-        })
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        json!({"receipt": self.receipt, "fingerprint": self.fingerprint.hex(), "answer": self.answer})
-    }
 }
 
 impl Recorded for Written {

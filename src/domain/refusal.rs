@@ -1,10 +1,6 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
-use super::node::{Claim, Node};
-use super::path::RepoPath;
-use super::receipt::Fingerprint;
-use super::standing::Ending;
-use super::task::Need;
+use super::record::{Claim, Ending, Fingerprint, Need, Node, RepoPath};
 use crate::error::Code;
 use crate::id::NodeId;
 use crate::time::human;
@@ -368,18 +364,6 @@ impl Stale {
                 format!("the claim is not valid: nobody holds it, it is {state} (generation {generation})")
             }
             Stale::TooLate => "the lease had ended before it could be published; given back".to_owned(),
-        }
-    }
-}
-
-impl Ending {
-    /// The state's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ending::Done => "done",
-            Ending::Failed => "failed",
-            Ending::Cancelled => "cancelled",
-            Ending::Expired => "expired",
         }
     }
 }

@@ -9,9 +9,9 @@
 
 use serde_json::{Map, Value};
 
-use super::node::{Node, TokenHash, WriteId};
 use super::over::over;
-use super::path::RepoPath;
+use super::record::RepoPath;
+use super::record::{Node, TokenHash, WriteId};
 use super::refusal::Holder;
 use super::standing::{Facts, Standing, standing};
 use crate::id::NodeId;

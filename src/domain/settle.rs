@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Step;
-use super::node::{Block, Claim, Delay, Moment, Node, Outcome, State, Token, WriteId};
+use super::record::Ending;
+use super::record::{Block, Claim, Delay, Moment, Node, Outcome, State, Token, WriteId};
 use super::refusal::{Holder, Reason, Stale};
-use super::standing::{Ending, Facts, Standing, standing};
+use super::standing::{Facts, Standing, standing};
 
 /// A live claim, seen with its token.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,7 +161,7 @@ pub(crate) fn retry(
         let reason = retry.reason.clone().unwrap_or_else(|| "its attempts are used up".to_owned());
         let outcome = Outcome {
             token_hash: Some(claim.token_hash),
-            ..Outcome::without_result(node, facts, &claim.owner, reason)
+            ..Outcome::without_result(node, facts.now.wall_ms, &claim.owner, reason)
         };
         return Written::step(node.next(write, State::Failed(outcome)));
     }

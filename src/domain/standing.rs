@@ -1,7 +1,6 @@
 //! What state a record is in *now*. Every command decides by this one function.
 
-use super::node::{Block, Bound, Claim, Moment, Node, Outcome, State};
-use super::task::Need;
+use super::record::{Block, Bound, Claim, Ending, Moment, Need, Node, Outcome, State};
 use crate::host::{Life, Now, Place};
 
 /// What the host tells a decision.
@@ -68,19 +67,6 @@ pub enum Lapse {
     LeaseOver(i64),
     /// The process it was bound to is gone.
     ProcessGone,
-}
-
-/// How a node ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Well.
-    Done,
-    /// Badly.
-    Failed,
-    /// Called off.
-    Cancelled,
-    /// Not in time.
-    Expired,
 }
 
 impl Standing<'_> {

@@ -1,129 +1,14 @@
-//! Tasks: nodes that somebody has submitted, with what must be done before them and who reviews them.
+//! Submitting tasks, and reviewing what came of them.
 
 use serde_json::{Map, Value, json};
 
 use super::Step;
-use super::codec::canonical;
-use super::node::{Node, Outcome, State, WriteId};
+use super::record::{Ending, Node, Outcome, Review, State, Task, WriteId, canonical};
 use super::refusal::Reason;
 use super::settle::Written;
-use super::standing::{Ending, Facts, Standing, standing};
+use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
-
-/// What a node is a task for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Task {
-    /// What a person reads.
-    pub title: Option<String>,
-    /// What a worker gets; `null` if nothing was said.
-    pub input: Value,
-    /// The blake3 hash of the input in canonical form, which stays when the input goes.
-    pub input_hash: String,
-    /// The tasks that must be done first and, where they ask for it, accepted.
-    pub after: Vec<NodeId>,
-    /// Must its outcome be accepted by a reviewer?
-    pub review: bool,
-    /// How many attempts it gets, at least 1.
-    pub max_attempts: u64,
-    /// Who submitted it.
-    pub by: String,
-    /// When: milliseconds since 1970.
-    pub submitted_ms: i64,
-    /// Fields that this program doesn't know.
-    pub extra: Map<String, Value>,
-}
-
-/// What a reviewer said of an outcome.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Review {
-    /// Accepted, or rejected?
-    pub accepted: bool,
-    /// The reviewer.
-    pub by: String,
-    /// What the reviewer noted.
-    pub note: Option<String>,
-    /// When: milliseconds since 1970.
-    pub at_ms: i64,
-    /// Fields that this program doesn't know.
-    pub extra: Map<String, Value>,
-}
-
-/// A task that another one waits for and that is not met.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Need {
-    /// The task waited for.
-    pub on: NodeId,
-    /// What it lacks.
-    pub lacks: Lack,
-}
-
-/// Why a dependency is not met.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Lack {
-    /// It has not ended; the state it is in.
-    Unfinished(&'static str),
-    /// It is done, and its review is due.
-    Unreviewed,
-    /// It has ended, and not well.
-    Ended(Ending),
-    /// It is not there any more.
-    Gone,
-    /// Its record can't be read.
-    Unreadable(String),
-}
-
-impl Need {
-    /// What `node`, the task `on`, lacks to be met; `None`: nothing.
-    pub(crate) fn of(on: &NodeId, node: Option<&Node>) -> Option<Need> {
-        let lacks = match node {
-            None => Lack::Gone,
-            Some(node) => match &node.state {
-                State::Done(_) if !node.asks_for_review() || node.is_accepted() => return None,
-                State::Done(_) => Lack::Unreviewed,
-                State::Failed(_) => Lack::Ended(Ending::Failed),
-                State::Cancelled(_) => Lack::Ended(Ending::Cancelled),
-                State::Expired(_) => Lack::Ended(Ending::Expired),
-                State::Ready | State::Claimed(_) | State::Blocked(_) => Lack::Unfinished(node.state.name()),
-            },
-        };
-        Some(Need { on: on.clone(), lacks })
-    }
-
-    /// Can this pass by itself, so that waiting helps?
-    pub fn passes(&self) -> bool {
-        matches!(self.lacks, Lack::Unfinished(_) | Lack::Unreviewed)
-    }
-
-    /// In one clause.
-    pub fn message(&self) -> String {
-        let on = &self.on;
-        match &self.lacks {
-            Lack::Unfinished(state) => format!("it waits for {on}, which is {state}"),
-            Lack::Unreviewed => format!("it waits for {on}, which is done and not accepted yet"),
-            Lack::Ended(ending) => format!("it waits for {on}, which is {}", ending.name()),
-            Lack::Gone => format!("it waits for {on}, which is not there any more"),
-            Lack::Unreadable(why) => format!("it waits for {on}: {why}"),
-        }
-    }
-}
-
-impl Node {
-    /// Does its outcome need a reviewer's word?
-    pub fn asks_for_review(&self) -> bool {
-        self.task.as_ref().is_some_and(|task| task.review)
-    }
-
-    /// Has a reviewer accepted it?
-    pub fn is_accepted(&self) -> bool {
-        self.review.as_ref().is_some_and(|review| review.accepted)
-    }
-
-    /// Are all its attempts used up? Never, for a bare key.
-    pub fn is_spent(&self) -> bool {
-        self.task.as_ref().is_some_and(|task| self.attempt >= task.max_attempts)
-    }
-}
 
 /// A request to submit a task.
 #[derive(Clone, Debug)]
@@ -320,7 +205,7 @@ pub(crate) fn review(node: &Node, facts: &Facts<'_>, verdict: &Verdict, write: W
         true => node.state.clone(),
         false if node.is_spent() => {
             let reason = format!("rejected by {}, and its attempts are used up", verdict.by);
-            State::Failed(Outcome::without_result(node, facts, &verdict.by, reason))
+            State::Failed(Outcome::without_result(node, facts.now.wall_ms, &verdict.by, reason))
         }
         false => State::Ready,
     };

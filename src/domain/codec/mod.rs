@@ -10,14 +10,14 @@ mod write;
 
 use serde_json::Value;
 
-use super::node::Node;
+use super::record::Node;
 use crate::error::Error;
 use crate::id::NodeId;
 pub(super) use fields::Fields;
 pub(super) use read::node;
 pub(crate) use roster::{decode as decode_roster, encode as encode_roster};
 pub use write::for_show;
-pub(super) use write::{canonical, to_bytes, to_json};
+pub(super) use write::{to_bytes, to_json};
 
 /// The format that this program writes, and the newest it reads.
 pub const FORMAT: u64 = 1;
@@ -123,7 +123,7 @@ pub(crate) fn encode(node: &Node) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::node::{Outcome, State, WriteId};
+    use crate::domain::record::{Outcome, State, WriteId};
     use serde_json::{Map, json};
 
     fn sample() -> Node {

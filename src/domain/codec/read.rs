@@ -4,12 +4,10 @@ use serde_json::{Map, Value};
 
 use super::Malformed;
 use super::fields::Fields;
-use crate::domain::node::{
-    Block, Bound, Claim, Delay, Forced, Moment, Node, Outcome, State, TokenHash, WriteId,
+use crate::domain::record::{
+    Block, Bound, Claim, Delay, Fingerprint, Forced, LastWrite, Moment, Node, Outcome, RepoPath, Review,
+    State, Task, TokenHash, WriteId,
 };
-use crate::domain::path::RepoPath;
-use crate::domain::receipt::LastWrite;
-use crate::domain::task::{Review, Task};
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
 use crate::time::MAX_LEASE;
@@ -31,7 +29,7 @@ pub(in crate::domain) fn node(mut fields: Fields) -> Result<Node, Malformed> {
         not_before: fields.object("not_before", delay)?,
         progress: fields.0.shift_remove("progress"),
         forced: fields.object("forced", forced)?,
-        last_write: fields.object("last_write", LastWrite::read)?,
+        last_write: fields.object("last_write", last_write)?,
         extra: fields.0,
     })
 }
@@ -122,6 +120,14 @@ fn delay(mut fields: Fields) -> Result<Delay, Malformed> {
         until: Moment { wall_ms: fields.time("at")?, mono_ms, place },
         length_ms: fields.take("length_ms")?,
         reason: fields.take("reason")?,
+    })
+}
+
+fn last_write(mut fields: Fields) -> Result<LastWrite, Malformed> {
+    Ok(LastWrite {
+        receipt: fields.take("receipt")?,
+        fingerprint: Fingerprint::recorded(fields.take("fingerprint")?),
+        answer: fields.take("answer")?,
     })
 }
 

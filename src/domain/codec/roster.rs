@@ -10,8 +10,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::{FORMAT, Fields, MAX_RECORD_BYTES, Malformed, check_format};
-use crate::domain::node::{TokenHash, WriteId};
-use crate::domain::path::RepoPath;
+use crate::domain::record::RepoPath;
+use crate::domain::record::{TokenHash, WriteId};
 use crate::domain::roster::{Entry, Roster};
 use crate::error::{Code, Error};
 use crate::id::NodeId;
@@ -187,7 +187,7 @@ impl<'de> Deserialize<'de> for Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::node::Token;
+    use crate::domain::record::Token;
     use serde_json::json;
 
     fn sample() -> Roster {

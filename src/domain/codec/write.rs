@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::FORMAT;
-use crate::domain::node::{Bound, Claim, Delay, Forced, Moment, Node, Outcome, State};
-use crate::domain::path::RepoPath;
-use crate::domain::task::{Review, Task};
+use crate::domain::record::{
+    Bound, Claim, Delay, Forced, LastWrite, Moment, Node, Outcome, RepoPath, Review, State, Task,
+};
 use crate::host::{Group, Place};
 use crate::time::rfc3339;
 
@@ -14,23 +14,6 @@ pub(in crate::domain) fn to_bytes(map: &Map<String, Value>) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(map).unwrap_or_default(); // maps with text keys: no error is possible
     bytes.push(b'\n');
     bytes
-}
-
-/// JSON in canonical form: no spaces, each object's fields in the order of their names. Numbers stay as written.
-pub(in crate::domain) fn canonical(value: &Value) -> String {
-    sorted(value).to_string()
-}
-
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Array(values) => values.iter().map(sorted).collect(),
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_unstable_by_key(|(name, _)| *name);
-            fields.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect()
-        }
-        other => other.clone(),
-    }
 }
 
 /// The record for people and scripts: its fields by their names, without the secrets' hashes.
@@ -91,7 +74,7 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
         put("forced", with_extra(json, extra));
     }
     if let Some(last) = node.last_write.as_ref().filter(|_| secrets) {
-        map.insert("last_write".to_owned(), last.to_json());
+        map.insert("last_write".to_owned(), last_write_json(last));
     }
     for (name, value) in &node.extra {
         map.entry(name.as_str()).or_insert_with(|| value.clone());
@@ -112,6 +95,10 @@ fn task_json(task: &Task) -> Value {
         "submitted_at": rfc3339(task.submitted_ms),
     });
     with_extra(json, &task.extra)
+}
+
+fn last_write_json(last: &LastWrite) -> Value {
+    json!({"receipt": last.receipt, "fingerprint": last.fingerprint.hex(), "answer": last.answer})
 }
 
 /// The monotonic part of a moment, its time under `name`.

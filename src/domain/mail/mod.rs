@@ -14,7 +14,7 @@ mod refusal;
 
 use serde_json::{Value, json};
 
-use super::receipt::Fingerprint;
+use super::record::Fingerprint;
 use super::{MailAnswer, Token};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{ByClaim, MailName, Sent};
 use crate::domain::codec::{self, FORMAT, Fields, Malformed};
-use crate::domain::node::WriteId;
-use crate::domain::receipt::Fingerprint;
+use crate::domain::record::Fingerprint;
+use crate::domain::record::WriteId;
 use crate::id::NodeId;
 use crate::time::rfc3339;
 

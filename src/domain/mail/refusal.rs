@@ -1,7 +1,7 @@
 //! Why a request to a mailbox was refused.
 
 use super::MailName;
-use crate::domain::receipt::Fingerprint;
+use crate::domain::record::Fingerprint;
 use crate::domain::refusal::Refusal;
 use crate::error::Code;
 

@@ -1,13 +1,11 @@
 //! A node's record: what one `.claims/<id>.claim` says.
 
-use std::fmt;
-
 use serde_json::{Map, Value};
 
 use super::path::RepoPath;
-use super::receipt::LastWrite;
-use super::standing::Facts;
+use super::request::LastWrite;
 use super::task::{Review, Task};
+use super::token::{TokenHash, WriteId};
 use crate::host::{Place, Process};
 use crate::id::NodeId;
 
@@ -216,92 +214,40 @@ pub struct Outcome {
 
 impl Outcome {
     /// An end that has a reason and no result.
-    pub(crate) fn without_result(node: &Node, facts: &Facts<'_>, by: &str, reason: String) -> Outcome {
+    pub(crate) fn without_result(node: &Node, at_ms: i64, by: &str, reason: String) -> Outcome {
         Outcome {
             result: Value::Null,
             reason: Some(reason),
             by: by.to_owned(),
             generation: node.generation,
-            at_ms: facts.now.wall_ms,
+            at_ms,
             token_hash: None,
             extra: Map::new(),
         }
     }
 }
 
-/// A claim's secret: 128 random bits, opaque, told to the winner only. It goes with every later write.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
-
-impl Token {
-    /// A token of these bits.
-    pub(crate) fn of(bits: u128) -> Token {
-        Token(format!("{bits:032x}"))
-    }
-
-    /// A token of the first 128 bits of a hash.
-    pub(crate) fn of_hash(hash: blake3::Hash) -> Token {
-        let mut hex = hash.to_hex().to_string();
-        hex.truncate(32);
-        Token(hex)
-    }
-
-    /// What somebody shows as a token. Any text: what is no token matches no hash.
-    pub fn shown(text: impl Into<String>) -> Token {
-        Token(text.into())
-    }
-
-    /// The text to hand to the winner.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-
-    /// What a record keeps of it.
-    pub fn hash(&self) -> TokenHash {
-        TokenHash(blake3::hash(self.0.as_bytes()))
-    }
-}
-
-impl fmt::Debug for Token {
-    /// Tokens don't end up in logs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
-
-/// The blake3 hash of a token. Comparing takes the same time wherever two differ.
+/// How a node ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenHash(blake3::Hash);
-
-impl TokenHash {
-    /// 64 hexadecimal digits.
-    pub fn hex(&self) -> String {
-        self.0.to_hex().to_string()
-    }
-
-    /// Reads 64 hexadecimal digits.
-    pub fn from_hex(text: &str) -> Option<TokenHash> {
-        blake3::Hash::from_hex(text).ok().map(TokenHash)
-    }
+pub enum Ending {
+    /// Well.
+    Done,
+    /// Badly.
+    Failed,
+    /// Called off.
+    Cancelled,
+    /// Not in time.
+    Expired,
 }
 
-/// A random number in each record: no two writes have the same, so a record's bytes never recur.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteId(pub(super) u128);
-
-impl WriteId {
-    pub(crate) fn of(random: u128) -> WriteId {
-        WriteId(random)
-    }
-
-    /// Eight random bits, for what only has to scatter.
-    pub(super) fn low_byte(self) -> u8 {
-        self.0 as u8
-    }
-}
-
-impl fmt::Display for WriteId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+impl Ending {
+    /// The state's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ending::Done => "done",
+            Ending::Failed => "failed",
+            Ending::Cancelled => "cancelled",
+            Ending::Expired => "expired",
+        }
     }
 }

@@ -47,7 +47,7 @@ impl RepoPath {
     }
 
     /// A path as a record says it; `None` if it is not in normal form.
-    pub(super) fn recorded(text: String) -> Option<RepoPath> {
+    pub(in crate::domain) fn recorded(text: String) -> Option<RepoPath> {
         let normal = text == ROOT || !text.split('/').any(|part| matches!(part, "" | "." | ".."));
         (normal && text.len() <= MAX_BYTES).then_some(RepoPath(text))
     }

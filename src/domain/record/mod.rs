@@ -1,0 +1,15 @@
+//! What records say: types only, and what follows from them alone.
+
+mod node;
+mod path;
+mod request;
+mod task;
+mod token;
+
+pub use node::{Block, Bound, Claim, Delay, Ending, Forced, Moment, Node, Outcome, State};
+pub use path::RepoPath;
+pub(crate) use path::{invalid as invalid_path, outside, refuse_pattern, without_stars};
+pub(super) use request::canonical;
+pub use request::{Fingerprint, LastWrite};
+pub use task::{Lack, Need, Review, Task};
+pub use token::{Token, TokenHash, WriteId};
