@@ -126,16 +126,17 @@ impl Directory {
 
     /// Makes the receipt pending. `false`: somebody else did something to it.
     fn begin(&self, request: &Request, bytes: Option<Vec<u8>>) -> Result<bool> {
-        if bytes.is_none() && !self.store.make(&request.key)? {
-            return Ok(false);
-        }
         let pending = Receipt {
             fingerprint: request.fingerprint.clone(),
             at_ms: self.host.now().wall_ms,
             settled: None,
         };
-        let bytes = self.encode_receipt(&pending)?;
-        Ok(matches!(self.store.replace(&request.key, b"", &bytes)?, Replaced::Done))
+        let pending = self.encode_receipt(&pending)?;
+        match bytes {
+            // A name that nobody has takes its first contents whole; from then on it changes by the swap.
+            None => self.store.publish(&request.key, &pending),
+            Some(made) => Ok(matches!(self.store.replace(&request.key, &made, &pending)?, Replaced::Done)),
+        }
     }
 
     /// Writes the answer of the request that made `node`'s version into its receipt, or makes sure that it is

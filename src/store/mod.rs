@@ -77,7 +77,7 @@ pub trait Store: Send + Sync {
     /// Makes sure that what stands at `key` survives a power cut, whoever wrote it.
     fn confirm(&self, key: &Key) -> Result<()>;
 
-    /// Publishes an entry, whole or not at all. `false`: the name is taken.
+    /// Publishes an entry, or a cell's first contents, whole or not at all. `false`: the name is taken.
     fn publish(&self, key: &Key, bytes: &[u8]) -> Result<bool>;
 
     /// Removes an entry, whose name must never be used again. `false`: it was not there.
