@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use args::{Args, Command};
+use args::Args;
 use context::Context;
 use report::Report;
 
@@ -30,7 +30,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => return report::usage(&error, names_run()),
     };
     let context = Context::new(args.global);
-    let report = dispatch(args.command, &context).unwrap_or_else(Report::error);
+    let report = args.command.run(&context).unwrap_or_else(Report::error);
     ExitCode::from(report.deliver(&context))
 }
 
@@ -46,27 +46,4 @@ fn parse() -> Result<Args, clap::Error> {
     let mut command = ManuallyDrop::new(Args::command());
     let mut matches = ManuallyDrop::new(command.try_get_matches_from_mut(std::env::args_os())?);
     Args::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
-}
-
-fn dispatch(command: Command, context: &Context) -> claimdir::Result<Report> {
-    match command {
-        Command::Acquire(args) => command::acquire::run(args, context),
-        Command::Run(args) => Ok(command::run::run(&args, context)),
-        Command::Check(args) => command::check::run(args, context),
-        Command::Renew(args) => command::settle::renew(args, context),
-        Command::Release(args) => command::settle::release(args, context),
-        Command::Complete(args) => command::settle::complete(args, context),
-        Command::Retry(args) => command::settle::retry(args, context),
-        Command::Add(args) => command::task::add(args, context),
-        Command::Review(args) => command::task::review(args, context),
-        Command::Show(args) => command::look::show(args, context),
-        Command::Why(args) => command::look::why(args, context),
-        Command::List(args) => command::look::list(args, context),
-        Command::Mail { command } => command::mail::run(command, context),
-        Command::Where => command::place::locate(context),
-        Command::Init => command::place::init(context),
-        Command::Doctor => command::place::doctor(context),
-        Command::Prune(args) => command::place::prune(args, context),
-        Command::Hold(args) => command::run::hold(&args),
-    }
 }

@@ -1,10 +1,18 @@
 //! The arguments, as types only. The comments are the help texts.
 
+mod commands;
+mod mail;
+mod task;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser};
+
+pub(crate) use commands::Command;
+pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
+pub(crate) use task::{Add, Retry, Review};
 
 use claimdir::time::{parse_duration, parse_lease};
 use claimdir::{Error, Result};
@@ -46,51 +54,9 @@ pub(crate) struct Global {
     pub(crate) allow_shared_fs: bool,
 }
 
-#[derive(Subcommand, Debug)]
-pub(crate) enum Command {
-    /// Take a node, making it if there is none
-    #[command(visible_alias = "take")]
-    Acquire(Acquire),
-    /// Take a node, run a command, renewing meanwhile, and give the node back
-    Run(Run),
-    /// Is this token the live holder's, are these paths free or its own? Ask just before a side effect
-    Check(Check),
-    /// Let the lease end later
-    Renew(Renew),
-    /// Give the node back
-    Release(Release),
-    /// End the node as done and record its one result
-    #[command(visible_alias = "done")]
-    Complete(Complete),
-    /// Give the node back with the attempt counted: to be taken after a backoff, failed after the last attempt
-    Retry(Retry),
-    /// Submit a task, or find it there already
-    Add(Add),
-    /// Accept a done task's outcome, or send it back
-    Review(Review),
-    /// Show one node
-    Show(Node),
-    /// Say why a node can or can't be taken now
-    Why(Node),
-    /// List the nodes
-    List(List),
-    /// Messages in boxes: reading hands them out, and only the reader's own word moves on
-    Mail {
-        #[command(subcommand)]
-        command: Mail,
-    },
-    /// Say which claim directory is used and why, and who the owner is
-    Where,
-    /// Make the claim directory
-    Init,
-    /// Check every record; mends nothing
-    Doctor,
-    /// Forget receipts whose time is over, and messages that all their readers have acknowledged
-    Prune(Prune),
-    /// Wait to become the command of `run`
-    #[command(name = crate::cli::run::stub::SUBCOMMAND, hide = true)]
-    Hold(Hold),
-}
+/// No arguments.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Nothing {}
 
 /// One node.
 #[derive(clap::Args, Debug)]
@@ -272,71 +238,6 @@ pub(crate) struct Complete {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Retry {
-    #[command(flatten)]
-    pub(crate) held: Held,
-    #[command(flatten)]
-    pub(crate) once: Once,
-    /// Why
-    #[arg(long)]
-    pub(crate) reason: Option<String>,
-    /// Not before this long from now; never less than the backoff
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub(crate) after: Option<Duration>,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct Add {
-    /// The task
-    pub(crate) id: String,
-    #[command(flatten)]
-    pub(crate) once: Once,
-    /// What a worker gets: JSON, @FILE or - for standard input. Another input under the same id is refused
-    #[arg(long, value_name = "JSON")]
-    pub(crate) input: Option<String>,
-    /// What a person reads
-    #[arg(long)]
-    pub(crate) title: Option<String>,
-    /// Only once this task is done and, where it asks for it, accepted; it must have been added before
-    #[arg(long, value_name = "ID")]
-    pub(crate) after: Vec<String>,
-    /// How many attempts it gets
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub(crate) max_attempts: u64,
-    /// Its outcome must be accepted by a reviewer
-    #[arg(long)]
-    pub(crate) review: bool,
-}
-
-#[derive(clap::Args, Debug)]
-#[command(group(clap::ArgGroup::new("verdict").required(true).args(["accept", "reject"])))]
-pub(crate) struct Review {
-    /// The task
-    #[arg(env = "CLAIM_ID")]
-    pub(crate) id: String,
-    #[command(flatten)]
-    pub(crate) once: Once,
-    /// Others may build on it
-    #[arg(long)]
-    pub(crate) accept: bool,
-    /// It must be done again
-    #[arg(long)]
-    pub(crate) reject: bool,
-    /// Who reviews; else the owner
-    #[arg(long, value_name = "NAME")]
-    pub(crate) by: Option<String>,
-    /// What to note with it
-    #[arg(long)]
-    pub(crate) note: Option<String>,
-    /// Also if the reviewer did the work
-    #[arg(long)]
-    pub(crate) allow_self: bool,
-    /// Only of the outcome in this version of the record
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) seen: Option<u64>,
-}
-
-#[derive(clap::Args, Debug)]
 pub(crate) struct Prune {
     /// How old is old
     #[arg(long, default_value = "7d", value_parser = parse_duration)]
@@ -344,78 +245,6 @@ pub(crate) struct Prune {
     /// Say what would go, and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum Mail {
-    /// Send a message
-    Send(MailSend),
-    /// Hand out the messages after the last one acknowledged; the same again until they are acknowledged
-    Read(MailRead),
-    /// Say that you have dealt with all messages up to this one
-    Ack(MailAck),
-    /// List the boxes, or a box's readers with their two positions
-    List(MailList),
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct MailSend {
-    /// The box, made by its first message
-    #[arg(value_name = "BOX")]
-    pub(crate) to: String,
-    /// The message: JSON, @FILE or - for standard input
-    #[arg(value_name = "PAYLOAD", allow_negative_numbers = true)]
-    pub(crate) payload: String,
-    #[command(flatten)]
-    pub(crate) once: Once,
-    /// Who sends; else the owner
-    #[arg(long = "as", value_name = "NAME")]
-    pub(crate) by: Option<String>,
-    /// Once a box: the same key and payload again is answered with the message that is there
-    #[arg(long, value_name = "KEY")]
-    pub(crate) work_key: Option<String>,
-    /// Only while the claim on this node is live
-    #[arg(long, value_name = "ID")]
-    pub(crate) claim: Option<String>,
-    /// That claim's token. Better in $CLAIM_TOKEN, since arguments show in `ps`
-    #[arg(long, requires = "claim")]
-    pub(crate) token: Option<String>,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct MailRead {
-    /// The box
-    #[arg(value_name = "BOX")]
-    pub(crate) of: String,
-    /// Who reads; else the owner
-    #[arg(long = "as", value_name = "READER")]
-    pub(crate) by: Option<String>,
-    /// At most so many messages
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) limit: u64,
-    /// Wait until there is something to read
-    #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
-    pub(crate) wait: Option<Duration>,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct MailAck {
-    /// The box
-    #[arg(value_name = "BOX")]
-    pub(crate) of: String,
-    /// The last message that you have dealt with
-    #[arg(value_name = "N")]
-    pub(crate) number: u64,
-    /// Who has read; else the owner
-    #[arg(long = "as", value_name = "READER")]
-    pub(crate) by: Option<String>,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct MailList {
-    /// The box; else all
-    #[arg(value_name = "BOX")]
-    pub(crate) of: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -1,0 +1,114 @@
+//! The commands, one row each: help text, arguments, name, other names, and what runs it.
+//!
+//! A command's arguments are described to the parser only once that command is the one that was named:
+//! describing all of them would cost more than most commands do.
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
+
+use super::*;
+use crate::cli::command::{acquire, check, look, mail, place, run, settle, task};
+use crate::cli::context::Context;
+use crate::cli::report::Report;
+use crate::cli::run::stub;
+
+macro_rules! commands {
+    ($($(#[doc = $about:literal])+ $variant:ident($args:ty), $name:expr, $others:expr => $run:expr;)+) => {
+        #[derive(Debug)]
+        pub(crate) enum Command {
+            $($(#[doc = $about])+ $variant($args),)+
+        }
+
+        impl Command {
+            /// Does what was asked for.
+            pub(crate) fn run(self, context: &Context) -> Result<Report> {
+                match self {
+                    $(Command::$variant(args) => ($run as fn($args, &Context) -> Result<Report>)(args, context),)+
+                }
+            }
+        }
+
+        impl Subcommand for Command {
+            fn augment_subcommands(parent: clap::Command) -> clap::Command {
+                parent.subcommand_required(true).arg_required_else_help(true)
+                $(.subcommand(
+                    clap::Command::new($name)
+                        .about(concat!($($about),+).trim_start())
+                        .visible_aliases($others)
+                        .hide($name.starts_with('_'))
+                        // Arguments that several commands share bring comments of their own.
+                        .defer(|command| {
+                            <$args>::augment_args(command)
+                                .about(concat!($($about),+).trim_start())
+                                .long_about(None)
+                        }),
+                ))+
+            }
+
+            fn augment_subcommands_for_update(parent: clap::Command) -> clap::Command {
+                Command::augment_subcommands(parent)
+            }
+
+            fn has_subcommand(name: &str) -> bool {
+                [$($name),+].contains(&name)
+            }
+        }
+
+        impl FromArgMatches for Command {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
+                match matches.subcommand() {
+                    $(Some((name, matches)) if name == $name => {
+                        <$args>::from_arg_matches(matches).map(Command::$variant)
+                    })+
+                    _ => Err(clap::Error::new(ErrorKind::MissingSubcommand)),
+                }
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                Command::from_arg_matches(matches).map(|command| *self = command)
+            }
+        }
+    };
+}
+
+/// No other names.
+const NONE: [&str; 0] = [];
+
+commands! {
+    /// Take a node, making it if there is none
+    Acquire(Acquire), "acquire", ["take"] => acquire::run;
+    /// Take a node, run a command, renewing meanwhile, and give the node back
+    Run(Run), "run", NONE => |args, context| Ok(run::run(&args, context));
+    /// Is this token the live holder's, are these paths free or its own? Ask just before a side effect
+    Check(Check), "check", NONE => check::run;
+    /// Let the lease end later
+    Renew(Renew), "renew", NONE => settle::renew;
+    /// Give the node back
+    Release(Release), "release", NONE => settle::release;
+    /// End the node as done and record its one result
+    Complete(Complete), "complete", ["done"] => settle::complete;
+    /// Give the node back with the attempt counted: to be taken after a backoff, failed after the last attempt
+    Retry(Retry), "retry", NONE => settle::retry;
+    /// Submit a task, or find it there already
+    Add(Add), "add", NONE => task::add;
+    /// Accept a done task's outcome, or send it back
+    Review(Review), "review", NONE => task::review;
+    /// Show one node
+    Show(Node), "show", NONE => look::show;
+    /// Say why a node can or can't be taken now
+    Why(Node), "why", NONE => look::why;
+    /// List the nodes
+    List(List), "list", NONE => look::list;
+    /// Messages in boxes: reading hands them out, and only the reader's own word moves on
+    Mail(MailCommand), "mail", NONE => |args, context| mail::run(args.command, context);
+    /// Say which claim directory is used and why, and who the owner is
+    Where(Nothing), "where", NONE => |_, context| place::locate(context);
+    /// Make the claim directory
+    Init(Nothing), "init", NONE => |_, context| place::init(context);
+    /// Check every record; mends nothing
+    Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
+    /// Forget receipts whose time is over, and messages that all their readers have acknowledged
+    Prune(Prune), "prune", NONE => place::prune;
+    /// Wait to become the command of `run`
+    Hold(Hold), stub::SUBCOMMAND, NONE => |args, _| run::hold(&args);
+}

@@ -1,0 +1,71 @@
+//! The arguments of what tasks need.
+
+use std::time::Duration;
+
+use super::{Held, Once};
+use claimdir::time::parse_duration;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+    /// Not before this long from now; never less than the backoff
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) after: Option<Duration>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Add {
+    /// The task
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) once: Once,
+    /// What a worker gets: JSON, @FILE or - for standard input. Another input under the same id is refused
+    #[arg(long, value_name = "JSON")]
+    pub(crate) input: Option<String>,
+    /// What a person reads
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Only once this task is done and, where it asks for it, accepted; it must have been added before
+    #[arg(long, value_name = "ID")]
+    pub(crate) after: Vec<String>,
+    /// How many attempts it gets
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) max_attempts: u64,
+    /// Its outcome must be accepted by a reviewer
+    #[arg(long)]
+    pub(crate) review: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("verdict").required(true).args(["accept", "reject"])))]
+pub(crate) struct Review {
+    /// The task
+    #[arg(env = "CLAIM_ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) once: Once,
+    /// Others may build on it
+    #[arg(long)]
+    pub(crate) accept: bool,
+    /// It must be done again
+    #[arg(long)]
+    pub(crate) reject: bool,
+    /// Who reviews; else the owner
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// What to note with it
+    #[arg(long)]
+    pub(crate) note: Option<String>,
+    /// Also if the reviewer did the work
+    #[arg(long)]
+    pub(crate) allow_self: bool,
+    /// Only of the outcome in this version of the record
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) seen: Option<u64>,
+}
