@@ -175,7 +175,9 @@ impl Error {
         let error = Error::new(code, format!("cannot {action} {}: {source}", path.display()));
         let error = match code {
             Code::NoSpace => error.hint("free some space there, then try again; nothing was changed"),
-            Code::PermissionDenied => error.hint("give this user write access to the claim directory"),
+            Code::PermissionDenied => {
+                error.hint("give this user access to the claim directory, or name another with --dir")
+            }
             _ => error,
         };
         Error { source: Some(source), ..error }

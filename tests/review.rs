@@ -121,6 +121,7 @@ fn a_review_is_not_for_the_one_who_did_the_work_and_happens_once() {
     let world = World::new();
     world.say("add t --review");
     world.refused("review t --accept --by r", 1, "NOT_READY");
+    world.refused("review nobody --accept --by r", 1, "NOT_FOUND");
     finish(&world, "t", "w");
     world.refused("review t --accept --by w", 4, "SELF_REVIEW");
     world.refused("review t --accept --owner w", 4, "SELF_REVIEW");

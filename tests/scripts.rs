@@ -391,17 +391,26 @@ fn export_is_evaluated_to_exactly_what_was_claimed() {
 }
 
 #[test]
-fn an_export_that_lost_prints_nothing_to_evaluate() {
+fn an_export_that_lost_makes_a_shell_forget_an_earlier_claim() {
     let world = World::new();
     world.take("n --owner alice");
     let lost = world.say("acquire n --export");
-    assert_eq!((lost.exit, lost.out.as_str()), (1, ""));
-    assert!(lost.err.starts_with("lost n — already held by alice"), "{lost:?}");
+    let forget = |exit| format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT; (exit {exit})\n");
+    assert_eq!((lost.exit, lost.out), (1, forget(1)));
+    assert!(lost.err.starts_with("lost n — already held by alice"), "{}", lost.err);
     let mut command = world.claim();
     let dir = world.root.join(OsStr::from_bytes(b"not\xfftext"));
     let refused = said(command.args(["acquire", "n", "--export", "--dir"]).arg(&dir));
-    assert_eq!((refused.exit, refused.out.as_str()), (2, ""));
+    assert_eq!((refused.exit, refused.out), (2, forget(2)));
     assert!(!dir.exists());
+    let wrong = world.say("acquire n --export --bogus");
+    assert_eq!((wrong.exit, wrong.out), (2, forget(2)));
+    // What the README does, where the second claim is lost: nothing is done to the first node.
+    let script = r#"eval "$("$CLAIM" acquire first --owner a --export)"
+        eval "$("$CLAIM" acquire n --owner a --export)" && "$CLAIM" complete; echo "$? ${CLAIM_ID-none}""#;
+    let said = said(&mut world.shell(script));
+    assert_eq!(said.out, "1 none\n", "{said:?}");
+    assert_eq!(world.stored("first")["state"], "claimed");
 }
 
 #[test]
@@ -651,4 +660,13 @@ fn where_says_why_and_init_makes_it_once() {
     assert_eq!(world.snapshot(), before);
     let line = world.say("where").out;
     assert!(line.starts_with(&format!("{} (named by CLAIMS_DIR)\n", world.dir().display())), "{line}");
+}
+
+#[test]
+fn a_removed_folder_keeps_nobody_from_giving_back() {
+    let world = World::new();
+    let token = world.take("n --owner a").token;
+    let script = format!(r#"mkdir gone && cd gone && rmdir ../gone && "$CLAIM" release n --token {token}"#);
+    let said = said(&mut world.shell(&script));
+    assert_eq!(said.exit, 0, "{said:?}");
 }

@@ -520,16 +520,36 @@ fn an_argument_beats_the_variable_and_that_beats_the_repository() {
 #[test]
 fn a_named_directory_is_taken_from_the_current_folder() {
     let world = World::new();
-    world.repository("main");
+    world.folder("main");
+    world.folder("above/main");
     symlink("main", world.at("link")).unwrap();
     for (argument, expected) in
-        [(".", "main"), ("new", "main/new"), ("./new/", "main/new"), ("..", ""), ("../link/x", "main/x")]
+        [(".", "main"), ("new", "main/new"), ("./new/", "main/new"), ("../link/x", "main/x")]
     {
         let expected = world.root.join(expected).components().collect::<PathBuf>();
         assert_eq!(named(&world, Some(argument), None).unwrap().path, expected, "{argument}");
     }
     let absolute = world.at("other");
     assert_eq!(named(&world, absolute.to_str(), None).unwrap().path, absolute);
+}
+
+#[test]
+fn a_named_folder_with_other_things_in_it_is_refused() {
+    let world = World::new();
+    world.repository("main");
+    for argument in [".", ".."] {
+        let error = named(&world, Some(argument), None).unwrap_err();
+        refused(&error, Code::NoStore);
+    }
+    // What may be one: a finished one whatever lies beside, records alone, an empty folder, any `.claims`.
+    world.folder("main/finished/.store");
+    fs::write(world.at("main/finished/other"), "").unwrap();
+    fs::write(world.folder("main/records").join("n.claim"), "").unwrap();
+    world.folder("main/empty");
+    fs::write(world.folder("main/.claims").join("other"), "").unwrap();
+    for argument in ["finished", "records", "empty", ".claims"] {
+        assert_eq!(named(&world, Some(argument), None).unwrap().path, world.at("main").join(argument));
+    }
 }
 
 #[test]

@@ -17,11 +17,21 @@ pub(crate) struct Context {
     pub(crate) global: Global,
     located: OnceCell<Located>,
     noted: OnceCell<String>,
+    evaluated: OnceCell<()>,
 }
 
 impl Context {
     pub(crate) fn new(global: Global) -> Context {
-        Context { global, located: OnceCell::new(), noted: OnceCell::new() }
+        Context { global, located: OnceCell::new(), noted: OnceCell::new(), evaluated: OnceCell::new() }
+    }
+
+    /// A shell evaluates what this command prints.
+    pub(crate) fn evaluated(&self) {
+        let _ = self.evaluated.set(());
+    }
+
+    pub(crate) fn is_evaluated(&self) -> bool {
+        self.evaluated.get().is_some()
     }
 
     fn cwd() -> Result<PathBuf> {
@@ -46,7 +56,12 @@ impl Context {
             return Ok(located);
         }
         let variable = env::var_os("CLAIMS_DIR");
-        let cwd = Self::cwd()?;
+        let named = self.global.dir.as_deref().or(variable.as_deref().map(Path::new));
+        let cwd = match Self::cwd() {
+            // A folder that was removed is not asked where everything is named from the root.
+            Err(_) if named.is_some_and(Path::is_absolute) => PathBuf::from("/"),
+            cwd => cwd?,
+        };
         let places =
             Places { argument: self.global.dir.as_deref(), variable: variable.as_deref(), cwd: &cwd };
         let located = locate(&places)?;
@@ -105,7 +120,7 @@ impl Context {
 
     /// Whose the claims are.
     pub(crate) fn owner(&self, directory: &Directory) -> Result<Owner> {
-        let cwd = Self::cwd()?;
+        let cwd = Self::cwd().unwrap_or_else(|_| PathBuf::from("/"));
         let worktree = || locate::worktree(&cwd);
         let not_text = matches!(env::var("CLAIM_OWNER"), Err(VarError::NotUnicode(_)));
         if self.global.owner.is_none() && not_text {

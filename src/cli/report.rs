@@ -151,7 +151,7 @@ impl Report {
         self
     }
 
-    /// Puts the lines on standard error, where a shell reads standard output.
+    /// Puts the lines on standard error.
     pub(crate) fn aside(mut self) -> Report {
         self.aside = true;
         self
@@ -170,6 +170,8 @@ impl Report {
         }
         let global = &context.global;
         let failed = self.exit != 0;
+        let evaluated = failed && context.is_evaluated();
+        self.aside |= evaluated;
         if self.aside && (failed || !(global.quiet || global.json)) {
             say(&self.lines);
         }
@@ -177,6 +179,8 @@ impl Report {
             let _ = context.located(); // an answer names the directory also where nothing was asked of it
             let dir = context.dir().map(|dir| dir.to_string_lossy());
             tell(&json::line(&self.object(dir.as_deref())))
+        } else if evaluated {
+            tell(export_nothing(self.exit).as_bytes())
         } else if self.aside || global.quiet {
             Ok(())
         } else {
@@ -282,6 +286,12 @@ fn write_whole(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
     })
 }
 
+/// What a shell evaluates where there is no claim to export: it forgets an earlier one, or what comes next would be
+/// done with that, and goes on as after a failure.
+fn export_nothing(exit: u8) -> String {
+    format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT; (exit {exit})\n")
+}
+
 /// Text for standard output, all of it or an error. The library's own handle takes a descriptor that can't be
 /// written for one that nobody reads.
 fn tell(bytes: &[u8]) -> io::Result<()> {
@@ -300,7 +310,9 @@ pub(crate) fn say(lines: &[String]) {
 /// Wrong usage, or a text that was asked for. No context is known yet; `of_run`: it was wrong usage of `run`.
 pub(crate) fn usage(error: &clap::Error, of_run: bool) -> ExitCode {
     let asked_for = !error.use_stderr();
-    let json = std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json");
+    let given =
+        |option: &str| std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == option);
+    let json = given("--json");
     if asked_for {
         let told = tell(error.to_string().as_bytes());
         return ExitCode::from(if told.is_ok() { 0 } else { Code::StoreUnavailable.exit() });
@@ -318,5 +330,9 @@ pub(crate) fn usage(error: &clap::Error, of_run: bool) -> ExitCode {
         }));
         let _ = if of_run { io::stderr().lock().write_all(&object) } else { tell(&object) };
     }
-    ExitCode::from(if of_run { FAILED } else { Code::Usage.exit() })
+    let exit = if of_run { FAILED } else { Code::Usage.exit() };
+    if given("--export") && !json {
+        let _ = tell(export_nothing(exit).as_bytes());
+    }
+    ExitCode::from(exit)
 }

@@ -311,6 +311,7 @@ impl Refusal {
             Reason::Ended { .. } => format!("nothing is left to do on it; `claim show {id}` has the outcome"),
             Reason::Blocked { .. } => "take another node, or wait with --wait".to_owned(),
             Reason::StaleVersion { .. } => format!("read it again with `claim show {id}`, then decide anew"),
+            Reason::Stale(Stale::TooLate) => "nothing was begun: try again, with a longer lease".to_owned(),
             Reason::Stale(_) => {
                 format!("stop working on it, or `claim acquire {id}` anew and start from what is there")
             }

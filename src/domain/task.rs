@@ -183,6 +183,9 @@ pub(crate) fn review(node: &Node, facts: &Facts<'_>, verdict: &Verdict, write: W
     if let Some(seen) = verdict.seen.filter(|seen| *seen != node.version) {
         return Step::refuse(node, Reason::StaleVersion { seen });
     }
+    if node.version == 0 {
+        return Step::refuse(node, Reason::NotFound);
+    }
     let Standing::Ended(Ending::Done, outcome) = standing(node, facts) else {
         return Step::refuse(node, Reason::NotDone(node.state.name()));
     };

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{self, Path, PathBuf};
 
-use super::{Located, Places, Why, directory, is_absence};
+use super::{DIRECTORY, Located, Places, Why, directory, is_absence};
 use crate::error::{Code, Error, Result};
 
 /// What is expected of the folder that a named directory stands in.
@@ -30,7 +30,25 @@ pub(super) fn locate(places: &Places<'_>, parent: Parent) -> Result<Option<Locat
     refuse_address(named, &why)?;
     let path = resolve(named, places.cwd, parent)?;
     let exists = directory(&path)?.is_some();
+    if exists && !may_be_one(&path) {
+        let message =
+            format!("{} is a folder with other things in it, not a claim directory", path.display());
+        return Err(Error::new(Code::NoStore, message).hint(format!(
+            "name a folder for claims alone, such as --dir {}",
+            path.join(DIRECTORY).display()
+        )));
+    }
     Ok(Some(Located { path, why, exists }))
+}
+
+/// Is the folder a claim directory, or could it become one without hiding what it holds from git? One slip, `--dir .`,
+/// would do that to a whole project.
+fn may_be_one(path: &Path) -> bool {
+    if path.file_name() == Some(OsStr::new(DIRECTORY)) || path.join(".store").is_dir() {
+        return true;
+    }
+    let Ok(mut entries) = fs::read_dir(path) else { return true };
+    entries.all(|entry| entry.is_ok_and(|entry| entry.file_name().as_bytes().ends_with(b".claim")))
 }
 
 /// Refuses `scheme://…`. The rest of it stays out of the message, for it may hold a password.

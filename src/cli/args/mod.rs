@@ -104,7 +104,7 @@ pub(crate) struct Taking {
     /// How long the claim lasts without a renewal: 50ms to 30d
     #[arg(long, env = "CLAIM_LEASE", default_value = "30s", value_parser = parse_lease)]
     pub(crate) lease: Duration,
-    /// Wait until it can be had
+    /// Wait until it can be had, 5 minutes at most unless said: --wait=10s
     #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
     pub(crate) wait: Option<Duration>,
     /// Only if the record is at this version; 0 for a node that nobody has owned

@@ -12,10 +12,11 @@ use crate::cli::report::Report;
 use crate::cli::text::{harmless, shell_word};
 
 pub(crate) fn run(args: args::Acquire, context: &Context) -> Result<Report> {
-    let id = id(&args.id)?;
     if args.export {
+        context.evaluated();
         exportable(context)?;
     }
+    let id = id(&args.id)?;
     let directory =
         if args.dry_run { context.directory()? } else { context.directory_to_write_once(&args.once)? };
     let mut request = request(&args.taking, context, &directory)?;
@@ -31,7 +32,6 @@ pub(crate) fn run(args: args::Acquire, context: &Context) -> Result<Report> {
     }
     let report = match take(&directory, &id, &request, &args.taking)? {
         Ok(lease) => claimed(lease, directory, context, args.export),
-        Err(refusal) if args.export => Report::refused(&refusal).aside(),
         Err(refusal) => Report::refused(&refusal),
     };
     Ok(report)

@@ -89,6 +89,16 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
         format!("{} {}", harmless(id.as_str()), harmless(&now.says)),
         format!("  generation={} attempt={} version={}", node.generation, node.attempt, node.version),
     ];
+    if let Some(task) = &node.task {
+        lines.extend(task.title.as_ref().map(|title| format!("  title {}", harmless(title))));
+        lines.push(format!("  input {}", harmless(&task.input.to_string())));
+        lines.extend(task.after.iter().map(|on| format!("  after {}", harmless(on.as_str()))));
+    }
+    if let Some(review) = &node.review {
+        let word = if review.accepted { "accepted" } else { "rejected" };
+        let note = review.note.iter().map(|note| format!(": {}", harmless(note))).collect::<String>();
+        lines.push(format!("  {word} by {}{note}", harmless(&review.by)));
+    }
     if let Some(progress) = &node.progress {
         lines.push(format!("  progress {}", harmless(&progress.to_string())));
     }
@@ -115,7 +125,9 @@ pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
     let Err(refusal) = &answer else { return Ok(Report::yes(line, fields)) };
     fields["reason"] = json!(refusal.code().name());
     fields["holder"] = json!(refusal.holder().map(holder_json));
-    Ok(Report::yes(line, fields).hint(refusal.next_step()))
+    let report = Report::yes(line, fields);
+    // What passes by itself needs no more words: they would send back here.
+    Ok(if refusal.passes() { report } else { report.hint(refusal.next_step()) })
 }
 
 /// The paths that are reserved now.

@@ -247,7 +247,7 @@ impl<F: Files> Store for FileStore<F> {
         };
         for name in intents {
             let path = format!("{}/{name}", intent::FOLDER);
-            let what = "a replacement under way, or left over by a process that died; later writes remove it";
+            let what = "a replacement under way, or left over by a process that died; later writes remove it after a minute";
             find(Gravity::Leftover, &path, what.to_owned());
         }
         for path in self.files.walk("").map_err(|e| self.error("list", "", e))? {
