@@ -11,7 +11,7 @@ for name in $(compgen -e | grep '^CLAIM' || true); do unset "$name"; done
 cargo build --quiet --release --bin claim --example minimal
 export BENCH_MINIMAL
 BENCH_MINIMAL=$(realpath "${CARGO_TARGET_DIR:-target}/release/examples/minimal")
-cargo bench --quiet --no-run --bench processes --bench claims --bench mail
+cargo bench --quiet --no-run --bench processes --bench claims --bench mail --bench paths
 
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 echo "machine: $(nproc) x ${cpu:-unknown}, Linux $(uname -r), disk $(stat -f -c %T "$BENCH_DISK"), $(rustc --version)"
@@ -19,3 +19,4 @@ printf '%-44s %-34s %6s  %6s\n' "what" "measured (medians)" ratio target
 cargo bench --quiet --bench processes
 cargo bench --quiet --bench claims
 cargo bench --quiet --bench mail
+cargo bench --quiet --bench paths

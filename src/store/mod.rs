@@ -16,6 +16,9 @@ use crate::error::{Error, Result};
 use crate::id::NodeId;
 pub use memory::Memory;
 
+/// The most bytes a cell or an entry may have. What is larger was not written here, and is not read.
+pub const MAX_CELL_BYTES: usize = 4 << 20;
+
 /// A name in the store: a node's, or one of the store's own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::{Disk, Files, Irregular, intent, layout, names, watch};
-use crate::domain::MAX_RECORD_BYTES;
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
-use crate::store::{Finding, Gravity, Key, Prefix, Replaced, Store, Watch};
+use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Prefix, Replaced, Store, Watch};
 
 /// A claim directory's files as a store.
 pub struct FileStore<F> {
@@ -87,7 +86,7 @@ impl<F: Files> FileStore<F> {
     }
 
     pub(super) fn read_path(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        self.files.read(path, MAX_RECORD_BYTES).map_err(|e| self.error("read", path, e))
+        self.files.read(path, MAX_CELL_BYTES).map_err(|e| self.error("read", path, e))
     }
 
     /// Links a staged file to its name. `false`: the name is taken.
