@@ -96,6 +96,8 @@ class Case:
     node: str = "parser"
     # It takes the node from whoever has it.
     forces: bool = False
+    # It writes other cells than the node's, whose intents no takeover of the node cancels.
+    elsewhere: bool = False
     # Of how many calls one is swept where time is short.
     step: int = 1
 
@@ -110,9 +112,10 @@ def acquire(name, situation, *options, late=frozenset({1, 3}), **more):
     return Case(f"acquire, {name}", argv, situation, effect=taken, late=late, **more)
 
 
-def settle(name, effect, *argv):
+def settle(name, effect, *argv, **more):
     late = frozenset({3, 4}) if effect is is_done else frozenset({3})
-    return Case(name, argv, leased, effect=effect, late=late, meanwhile=("look", "take", "release", "complete"))
+    meanwhile = ("look", "take", "release", "complete")
+    return Case(name, argv, leased, effect=effect, late=late, meanwhile=meanwhile, **more)
 
 
 def look(name, situation, *argv, **more):
@@ -130,6 +133,9 @@ CASES = [
     acquire("by force from a holder", leased, "--force", "urgent", late=frozenset({3}), forces=True),
     acquire("by force, blocked", blocked, "--force", "answered", late=frozenset({3}), forces=True),
     acquire("waiting for a claim's end", ending, "--wait=1s", late=frozenset({1, 3, 5}), step=4),
+    acquire("with a receipt", made, "--receipt", "try-1", step=3),
+    acquire("with a receipt, a claim that is over", expired, "--receipt", "try-1", step=3),
+    acquire("with paths", made, "--path", "src/a", "--path", "src/b", elsewhere=True, step=3),
     Case("run", ("run", "NODE", "--owner", "victim", "--lease", "LEASE", "--", "sleep", "WORK"), made, effect=released,
          midway=taken, late=frozenset({75, 76}), step=8),
     look("acquire, held", leased, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({0, 1})),
@@ -137,9 +143,14 @@ CASES = [
     look("acquire --dry-run", expired, "acquire", "NODE", "--dry-run", late=frozenset({0, 1})),
     settle("renew", renewed, "renew", "NODE", "--lease", "LEASE", "--progress", '"renewed"'),
     settle("release", released, "release", "NODE"),
+    settle("renew with a receipt", renewed, "renew", "NODE", "--lease", "LEASE", "--progress", '"renewed"', "--receipt", "try-1",
+           step=3),
+    settle("release with a receipt", released, "release", "NODE", "--receipt", "try-1", step=3),
     settle("release --block", is_blocked, "release", "NODE", "--block", "a question"),
     settle("complete", is_done, "complete", "NODE", "--result", '{"by": "alice"}'),
     Case("complete again", ("complete", "NODE", "--result", '{"by": "alice"}'), completed, effect=is_done),
+    look("add", made, "add", "other", "--input", "1", step=3),
+    look("mail send", made, "mail", "send", "box", '"hello"', elsewhere=True, step=4),
     look("check", leased, "check", "NODE", late=frozenset({3}), meanwhile=("look", "take", "release")),
     look("show", leased, "show", "NODE"),
     look("why", expired, "why", "NODE"),
