@@ -200,6 +200,8 @@ fn a_stalled_worker_that_was_replaced_is_refused_everywhere() {
     {
         world.refused(&format!("{write} --token {late}"), 3, "STALE_CLAIM");
     }
+    let said = world.run(&["mail", "send", "box", "1", "--claim", "t", "--token", &late, "--json"]);
+    assert_eq!((said.exit, said.expect::<Value>(3)["code"].as_str()), (3, Some("STALE_CLAIM")), "{said:?}");
     world.refused(&format!("acquire t --owner old --seen {version}"), 1, "CLAIM_HELD");
     world.refused("review t --accept --owner old", 1, "NOT_READY");
     assert_eq!(world.snapshot(), before, "nothing it did changed anything");
