@@ -16,6 +16,7 @@ use crate::cli::args::{self, Then};
 use crate::cli::context::{Context, id};
 use crate::cli::report::{FAILED, Report, say};
 use crate::cli::run::capture::{self, Captured, Output};
+use crate::cli::run::guard::{self, Guard};
 use crate::cli::run::lookup;
 use crate::cli::run::report::{self, Facts, Settled};
 use crate::cli::run::stub::{self, Stub};
@@ -32,6 +33,12 @@ pub(crate) fn run(args: &args::Run, context: &Context) -> Report {
 pub(crate) fn hold(args: &args::Hold) -> ! {
     let Err(_) = stub::hold(&args.command);
     std::process::exit(i32::from(FAILED))
+}
+
+/// The guard of a command's group. Nobody reads what it could say.
+pub(crate) fn guard(args: &args::Guard) -> ! {
+    let watched = guard::watch(args);
+    std::process::exit(if watched.is_ok() { 0 } else { i32::from(FAILED) })
 }
 
 fn attempt(args: &args::Run, context: &Context, facts: &mut Facts) -> Result<Report> {
@@ -119,10 +126,16 @@ fn supervise(
     let dir = context.dir().map(|dir| dir.as_os_str()).unwrap_or_default();
     let [id, token, generation, attempt] =
         [node.id.as_str(), lease.token().reveal(), &generation, &attempt].map(OsStr::new);
+    // Without one, as where processes can't be named, the lease has to end for those who outlive the command.
+    let guard = supervisor.group().and_then(|group| Guard::start(group).ok());
     let started =
         stub.go([id, token, generation, attempt, dir]).map_err(|why| failed("start the command", &why))?;
     let_go(capture.is_none());
-    Ok(supervisor.watch(started, capture))
+    let ended = supervisor.watch(started, capture);
+    if let Some(guard) = guard {
+        guard.done();
+    }
+    Ok(ended)
 }
 
 /// Standard input, and output unless it is passed on, are the command's alone from now on: when it closes them,

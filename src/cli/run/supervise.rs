@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use claimdir::domain::{Fate, Node, fate};
-use claimdir::host::{self, Life, Process};
+use claimdir::host::{self, Group, Life, Process};
 use claimdir::{Directory, Lease, Refusal};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -119,6 +119,11 @@ impl<'a> Supervisor<'a> {
             sweeping: None,
             hurried: false,
         })
+    }
+
+    /// The command's group, if it can be named.
+    pub(crate) fn group(&self) -> Option<Group> {
+        self.process.as_ref().and_then(|process| process.group)
     }
 
     /// Watches until the command has ended, the rest of its group is gone, and its output is passed on.
