@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Stdio;
 
-use claimdir::domain::{Bound, Fate, Retry};
+use claimdir::domain::{Bound, Fate, Retry, State};
 use claimdir::{Code, Directory, Error, Lease, Result};
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::stdio;
@@ -26,7 +26,7 @@ use crate::cli::text::harmless;
 pub(crate) fn run(args: &args::Run, context: &Context) -> Report {
     let mut facts = Facts::new(&args.id);
     let report = attempt(args, context, &mut facts).unwrap_or_else(report::error);
-    report.over(facts.fields()).apart(args.report.clone())
+    report.under(facts.fields()).apart(args.report.clone())
 }
 
 /// The stub that becomes a command. That it did not is for whoever started it to tell.
@@ -236,6 +236,8 @@ fn settle(directory: &Directory, lease: Lease, end: End, facts: &mut Facts) -> O
     };
     match settled {
         Ok(Ok(written)) => {
+            let failed = matches!(written.node.state, State::Failed(_)) && word == Settled::Retried;
+            let word = if failed { Settled::Failed } else { word };
             facts.settled = if written.replay { Settled::Left } else { word };
             None
         }
