@@ -137,9 +137,11 @@ impl Report {
         self
     }
 
-    /// Puts `fields` first in the object; where both name a field, the report's own value stands.
-    pub(crate) fn over(mut self, mut fields: Map<String, Value>) -> Report {
-        fields.extend(std::mem::take(&mut self.fields));
+    /// Puts `fields` first in the object; where both name a field, `fields` has the say.
+    pub(crate) fn under(mut self, mut fields: Map<String, Value>) -> Report {
+        for (name, value) in std::mem::take(&mut self.fields) {
+            fields.entry(name).or_insert(value);
+        }
         self.fields = fields;
         self
     }

@@ -45,7 +45,9 @@ fn a_frozen_run_that_thaws_after_a_takeover_stops_its_command() {
         let report = report(&output);
         assert_eq!((&report["lost"], &report["code"]), (&json!(true), &json!("STALE_CLAIM")));
         assert_eq!((&report["ran"], &report["settled"]), (&json!(true), &json!("none")));
-        assert_eq!(report["holder"]["owner"], "bob");
+        assert_eq!((&report["holder"]["owner"], &report["holder"]["generation"]), (&json!("bob"), &json!(2)));
+        let own = (&report["owner"], &report["generation"], &report["attempt"]);
+        assert_eq!(own, (&json!("alice"), &json!(1), &json!(1)), "its own facts");
         assert_eq!(world.show("n")["generation"], 2);
     }
 }

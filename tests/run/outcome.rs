@@ -112,7 +112,8 @@ fn a_second_caller_is_told_and_runs_nothing() {
         assert_eq!(code(&second), Some(75));
         let report = report(&second);
         assert_eq!(report["ran"], false);
-        assert_eq!(report["holder"]["owner"], "alice");
+        assert_eq!((&report["holder"]["owner"], &report["owner"]), (&json!("alice"), &json!("bob")));
+        assert_eq!((&report["generation"], &report["attempt"]), (&Value::Null, &Value::Null));
         assert_eq!(report["code"], if options.contains("wait") { "WAIT_TIMEOUT" } else { "CLAIM_HELD" });
     }
     assert!(!world.at("ran").exists());
@@ -354,7 +355,10 @@ fn a_task_is_completed_or_gets_another_attempt() {
     }
     assert_eq!(code(&world.run("good", "true").output().unwrap()), Some(0));
     assert_eq!(world.show("good")["state"], "done");
-    assert_eq!(code(&world.run("bad", "exit 3").output().unwrap()), Some(3));
+    let output = world.run("bad --report bad.json", "exit 3").output().unwrap();
+    assert_eq!(code(&output), Some(3));
+    assert!(stderr(&output).contains("\nFAILED bad generation=1 "), "{}", stderr(&output));
+    assert!(world.text("bad.json").contains("\"settled\":\"failed\""), "{}", world.text("bad.json"));
     let bad = world.show("bad");
     assert_eq!(
         (&bad["state"], &bad["outcome"]["reason"]),

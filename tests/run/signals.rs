@@ -56,3 +56,16 @@ fn a_stop_and_a_continuation_reach_the_command() {
     std::fs::write(world.at("end"), "\n").unwrap();
     assert_eq!(code(&running.end()), Some(0));
 }
+
+#[test]
+fn a_stopped_command_can_be_ended() {
+    for signal in [Signal::TERM, Signal::HUP] {
+        let world = World::new();
+        let running = Running::start(&mut world.run("n", "echo $$ >pid; kill -STOP $$; touch ran"));
+        let pid = world.pid("pid");
+        until("a stopped command", || state(pid) == Some('T'));
+        running.signal(signal);
+        assert_eq!(code(&running.end()), Some(128 + signal.as_raw()));
+        assert!(!world.at("ran").exists());
+    }
+}

@@ -10,7 +10,7 @@ use super::*;
 use crate::cli::command::{acquire, check, look, mail, place, run, settle, task};
 use crate::cli::context::Context;
 use crate::cli::report::Report;
-use crate::cli::run::stub;
+use crate::cli::run::{guard, stub};
 
 macro_rules! commands {
     ($($(#[doc = $about:literal])+ $variant:ident($args:ty), $name:expr, $others:expr => $run:expr;)+) => {
@@ -111,4 +111,6 @@ commands! {
     Prune(Prune), "prune", NONE => place::prune;
     /// Wait to become the command of `run`
     Hold(Hold), stub::SUBCOMMAND, NONE => |args, _| run::hold(&args);
+    /// Wait for the end of `run`, and end what its command left should it die
+    Guard(Guard), guard::SUBCOMMAND, NONE => |args, _| run::guard(&args);
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Stdio;
 
-use claimdir::domain::{Bound, Fate, Retry};
+use claimdir::domain::{Bound, Fate, Retry, State};
 use claimdir::{Code, Directory, Error, Lease, Result};
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::stdio;
@@ -16,6 +16,7 @@ use crate::cli::args::{self, Then};
 use crate::cli::context::{Context, id};
 use crate::cli::report::{FAILED, Report, say};
 use crate::cli::run::capture::{self, Captured, Output};
+use crate::cli::run::guard::{self, Guard};
 use crate::cli::run::lookup;
 use crate::cli::run::report::{self, Facts, Settled};
 use crate::cli::run::stub::{self, Stub};
@@ -25,13 +26,19 @@ use crate::cli::text::harmless;
 pub(crate) fn run(args: &args::Run, context: &Context) -> Report {
     let mut facts = Facts::new(&args.id);
     let report = attempt(args, context, &mut facts).unwrap_or_else(report::error);
-    report.over(facts.fields()).apart(args.report.clone())
+    report.under(facts.fields()).apart(args.report.clone())
 }
 
 /// The stub that becomes a command. That it did not is for whoever started it to tell.
 pub(crate) fn hold(args: &args::Hold) -> ! {
     let Err(_) = stub::hold(&args.command);
     std::process::exit(i32::from(FAILED))
+}
+
+/// The guard of a command's group. Nobody reads what it could say.
+pub(crate) fn guard(args: &args::Guard) -> ! {
+    let watched = guard::watch(args);
+    std::process::exit(if watched.is_ok() { 0 } else { i32::from(FAILED) })
 }
 
 fn attempt(args: &args::Run, context: &Context, facts: &mut Facts) -> Result<Report> {
@@ -119,10 +126,16 @@ fn supervise(
     let dir = context.dir().map(|dir| dir.as_os_str()).unwrap_or_default();
     let [id, token, generation, attempt] =
         [node.id.as_str(), lease.token().reveal(), &generation, &attempt].map(OsStr::new);
+    // Without one, as where processes can't be named, the lease has to end for those who outlive the command.
+    let guard = supervisor.group().and_then(|group| Guard::start(group).ok());
     let started =
         stub.go([id, token, generation, attempt, dir]).map_err(|why| failed("start the command", &why))?;
     let_go(capture.is_none());
-    Ok(supervisor.watch(started, capture))
+    let ended = supervisor.watch(started, capture);
+    if let Some(guard) = guard {
+        guard.done();
+    }
+    Ok(ended)
 }
 
 /// Standard input, and output unless it is passed on, are the command's alone from now on: when it closes them,
@@ -223,6 +236,8 @@ fn settle(directory: &Directory, lease: Lease, end: End, facts: &mut Facts) -> O
     };
     match settled {
         Ok(Ok(written)) => {
+            let failed = matches!(written.node.state, State::Failed(_)) && word == Settled::Retried;
+            let word = if failed { Settled::Failed } else { word };
             facts.settled = if written.replay { Settled::Left } else { word };
             None
         }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! stub        a process that waits to become the command, so that the claim can name its group
+//! guard       a process that ends the command's group should `run` die
 //! supervise   one loop over everything that may happen meanwhile
 //!   signals   what is passed on
 //!   terminal  whose the terminal is
@@ -10,6 +11,7 @@
 //! ```
 
 pub(super) mod capture;
+pub(super) mod guard;
 pub(super) mod lookup;
 pub(super) mod report;
 mod signals;

@@ -21,8 +21,10 @@ const NOT_FOUND: u8 = 127;
 pub(crate) enum Settled {
     Released,
     Completed,
-    /// The task was given back for another attempt, or has failed with its last.
+    /// The task was given back for another attempt.
     Retried,
+    /// That was its last attempt.
+    Failed,
     /// The command had settled it.
     Left,
     /// It was lost, or there was none.
@@ -47,6 +49,7 @@ impl Settled {
             Settled::Released => "released",
             Settled::Completed => "completed",
             Settled::Retried => "retried",
+            Settled::Failed => "failed",
             Settled::Left => "left",
             Settled::None => "none",
         }
@@ -101,6 +104,7 @@ impl Facts {
             Settled::Released => "RELEASED",
             Settled::Completed => "DONE",
             Settled::Retried => "RETRY",
+            Settled::Failed => "FAILED",
             Settled::Left | Settled::None => "LEFT",
         };
         let id = harmless(&self.id);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use claimdir::domain::{Fate, Node, fate};
-use claimdir::host::{self, Life, Process};
+use claimdir::host::{self, Group, Life, Process};
 use claimdir::{Directory, Lease, Refusal};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -77,6 +77,9 @@ pub(crate) struct Supervisor<'a> {
     kill_at: Option<Instant>,
     /// Since when the command is gone and the rest of its group is being stopped.
     sweeping: Option<Instant>,
+    /// The output is known to be passed on. Once said it is so also when the loop goes to sleep: nothing wakes it
+    /// for a second answer.
+    told: bool,
     /// A signal came for a command that had ended.
     hurried: bool,
 }
@@ -117,8 +120,14 @@ impl<'a> Supervisor<'a> {
             exit: None,
             kill_at: None,
             sweeping: None,
+            told: false,
             hurried: false,
         })
+    }
+
+    /// The command's group, if it can be named.
+    pub(crate) fn group(&self) -> Option<Group> {
+        self.process.as_ref().and_then(|process| process.group)
     }
 
     /// Watches until the command has ended, the rest of its group is gone, and its output is passed on.
@@ -161,7 +170,7 @@ impl<'a> Supervisor<'a> {
         });
         let ended = self.ended.as_ref().filter(|_| self.exit.is_none()).map(AsFd::as_fd);
         let lost = Some(self.lost.as_fd()).filter(|_| matches!(self.hold, Hold::Held));
-        let told = self.capture.as_ref().filter(|capture| !capture.is_done()).map(Capture::done);
+        let told = self.capture.as_ref().filter(|_| !self.told).map(Capture::done);
         let started = self.started.as_ref().map(AsFd::as_fd);
         let all = [Some(self.signals.as_fd()), started, ended, lost, told];
         let mut fds: Vec<PollFd<'_>> = all.into_iter().flatten().map(readable).collect();
@@ -188,6 +197,10 @@ impl<'a> Supervisor<'a> {
         }
         if self.exit.is_none() {
             signals::send(self.group, signal);
+            // As a terminal that hangs up does: who is stopped could not heed it.
+            if matches!(signal, Signal::TERM | Signal::HUP) {
+                signals::send(self.group, Signal::CONT);
+            }
         } else if matches!(signal, Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT) {
             self.hurried = true;
         }
@@ -282,10 +295,11 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Has the output been passed on, or is nobody waiting for that?
-    fn is_told(&self) -> bool {
+    fn is_told(&mut self) -> bool {
         let Some(capture) = &self.capture else { return true };
         capture.ends();
-        capture.is_done() || self.hurried
+        self.told = capture.is_done();
+        self.told || self.hurried
     }
 }
 
