@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use super::{Directory, Lease};
-use crate::domain::{Acquire, Answer, Reason, Refusal, Stale};
+use crate::domain::{Acquire, Answer, Reason, Refusal};
 use crate::error::Result;
 use crate::host;
 use crate::id::NodeId;
@@ -25,13 +25,6 @@ impl Directory {
         loop {
             let refusal = match self.try_acquire(id, request)? {
                 Err(refusal) if refusal.passes() => refusal,
-                // Over before anybody could be told: not this time, and nothing was lost.
-                Err(refusal) if is_too_late(&refusal) => {
-                    if self.host.mono_ns() >= end {
-                        return Ok(Err(timed_out(refusal)));
-                    }
-                    continue;
-                }
                 answer => return Ok(answer),
             };
             let left = end.saturating_sub(self.host.mono_ns());
@@ -58,10 +51,6 @@ impl Directory {
             }
         }
     }
-}
-
-fn is_too_late(refusal: &Refusal) -> bool {
-    matches!(refusal.reason, Reason::Stale(Stale::TooLate | Stale::Over))
 }
 
 fn timed_out(refusal: Refusal) -> Refusal {
