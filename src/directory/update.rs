@@ -55,12 +55,14 @@ impl Directory {
             };
             let Some(next) = step.write else {
                 // Another call with the same token may have renewed between the record and the clock.
-                let again = if is_over(&step.answer) { self.store.read(&key)? } else { found.clone() };
-                if again == found {
-                    return Ok(step.answer);
+                if is_over(&step.answer) {
+                    let again = self.store.read(&key)?;
+                    if again != found {
+                        found = again;
+                        continue;
+                    }
                 }
-                found = again;
-                continue;
+                return Ok(step.answer);
             };
             let bytes = encode_within_limit(&next)?;
             if let Some(last) = &node.last_write {
