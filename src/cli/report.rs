@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use claimdir::domain::{Holder, Reason};
-use claimdir::time::rfc3339;
-use claimdir::{Code, Error, Refusal};
+use claimdir::time::{human, rfc3339};
+use claimdir::{Code, Error, Nothing, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
@@ -77,6 +77,22 @@ impl Report {
         }
         let report = Report { exit: code.exit(), lines: vec![line], fields, ..Report::empty() };
         report.hint(refusal.next_step())
+    }
+
+    /// There is nothing to take, and why, as far as that is known.
+    pub(crate) fn nothing(nothing: &Nothing) -> Report {
+        let code = nothing.code();
+        let mut message = "nothing can be taken now".to_owned();
+        if let Some(refusal) = &nothing.refused {
+            message = format!("{message}; {}: {}", refusal.id, refusal.message());
+        }
+        if let Some(ms) = nothing.due_in_ms {
+            message = format!("{message}; something may come up in {}", human(ms));
+        }
+        let fields = json!({"code": code.name(), "message": message, "due_in_ms": nothing.due_in_ms});
+        let word = if nothing.waited { "waited in vain" } else { "nothing" };
+        let hint = "`claim list --state waiting` shows what waits, and for what; --wait waits for it";
+        Report::yes(format!("{word} — {}", harmless(&message)), fields).exiting(code.exit()).hint(hint)
     }
 
     /// The question could not be answered.

@@ -6,6 +6,7 @@
 mod claim;
 mod codec;
 mod fate;
+pub(crate) mod hint;
 mod mail;
 mod over;
 mod receipt;

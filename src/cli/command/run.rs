@@ -45,7 +45,7 @@ fn attempt(args: &args::Run, context: &Context, facts: &mut Facts) -> Result<Rep
     let id = id(&args.id)?;
     check_usage(args)?;
     let directory = context.directory_to_write()?;
-    let request = acquire::request(&args.taking, context, &directory)?;
+    let request = acquire::named(&args.taking, context, &directory)?;
     facts.owner = Some(context.owner(&directory)?.name);
     let program = args.command.first().map(OsString::as_os_str).unwrap_or_default();
     if let Some(why) = lookup::missing(program) {
