@@ -18,6 +18,7 @@ pub fn check(store: &dyn Store) {
     only_the_expected_bytes_are_replaced(store);
     an_entry_is_published_once(store);
     lists_are_in_order_and_limited(store);
+    nodes_are_in_order_of_their_ids(store);
     a_watch_ends_on_a_change_and_in_time(store);
     of_many_at_once_one_replaces(store);
     a_counter_loses_no_increment(store);
@@ -93,6 +94,35 @@ fn lists_are_in_order_and_limited(store: &dyn Store) {
     store.make(&node("list/a")).unwrap();
     let nodes = store.list(&Prefix::Nodes, None, usize::MAX).unwrap();
     assert!(nodes.contains(&node("list/a")) && !nodes.contains(&internal("list/a")), "{nodes:?}");
+}
+
+fn nodes_are_in_order_of_their_ids(store: &dyn Store) {
+    let long = "y".repeat(250);
+    let ends = ["", " b", "!", "/b", "0", "ää/b"].map(|end| format!("{long}{end}"));
+    let short = ["a", "a b", "a!", "a/b", "a/b/c", "a/b c", "a0", "ä", "%", "."];
+    let parts = short.into_iter().chain(ends.iter().map(String::as_str));
+    let mut ids: Vec<String> = parts.map(|part| format!("order/{part}")).collect();
+    for id in ids.iter().map(String::as_str).chain(["order", "order!", "order-x/a"]) {
+        assert!(store.make(&node(id)).unwrap());
+    }
+    ids.sort_unstable();
+    let nodes: Vec<Key> = ids.iter().map(|id| node(id)).collect();
+    let list = |below, after, limit| store.list(&Prefix::Below(below), after, limit).unwrap();
+    assert_eq!(list("order", None, usize::MAX), nodes, "as text, `/` included");
+    for (at, id) in ids.iter().enumerate() {
+        let rest = &nodes[at + 1..];
+        assert_eq!(list("order", Some(id), usize::MAX), rest, "after {id}");
+        assert_eq!(list("order", Some(id), 2), rest[..rest.len().min(2)], "two after {id}");
+    }
+    assert_eq!(list("order/a", None, 9), ["order/a/b", "order/a/b c", "order/a/b/c"].map(node));
+    for nothing in ["order/b", "order/a/b/c", "", "/", "order/"] {
+        assert_eq!(list(nothing, None, 9), [], "below {nothing:?}");
+    }
+    let some = store.list(&Prefix::Nodes, Some("order"), nodes.len() + 2).unwrap();
+    assert_eq!(some, [&[node("order!"), node("order-x/a")], &nodes[..]].concat());
+    let ids = store.nodes(&mut |folder, error| panic!("{folder}: {error}")).unwrap();
+    let all = store.list(&Prefix::Nodes, None, usize::MAX).unwrap();
+    assert_eq!(ids.into_iter().map(Key::Node).collect::<Vec<_>>(), all);
 }
 
 fn a_watch_ends_on_a_change_and_in_time(store: &dyn Store) {

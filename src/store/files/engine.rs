@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{Disk, Files, Irregular, intent, layout, names, watch};
+use super::listing::{Unlisted, Walk};
+use super::{Disk, Entry, Files, Irregular, intent, layout, names, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
+use crate::id::NodeId;
 use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Prefix, Replaced, Store, Watch};
 
 /// A claim directory's files as a store.
@@ -62,7 +64,7 @@ impl<F: Files> FileStore<F> {
     fn path_of(key: &Key) -> String {
         match key {
             Key::Node(id) => names::node_path(id),
-            Key::Internal(name) => format!("{}/{}", layout::STORE, names::internal_path(name)),
+            Key::Internal(name) => layout::path(&names::internal_path(name)),
         }
     }
 
@@ -114,6 +116,10 @@ impl<F: Files> FileStore<F> {
         }
     }
 
+    fn unlisted(&self, Unlisted { path, error, .. }: Unlisted) -> Error {
+        self.error("list", &path, error)
+    }
+
     /// Puts the names of `path` and of every folder above it on disk: whoever made those folders may have been
     /// stopped before it could.
     pub(super) fn sync_names(&self, path: &str) -> Result<()> {
@@ -123,7 +129,7 @@ impl<F: Files> FileStore<F> {
         }
         let mut folder = path;
         while self.sync && !folder.is_empty() {
-            folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+            folder = above(folder);
             self.files.sync_folder(folder).map_err(|e| self.error("sync", folder, e))?;
         }
         Ok(())
@@ -196,24 +202,21 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
-        let below = match prefix {
-            Prefix::Nodes => None,
-            Prefix::Internal(name) => match names::internal_folder(name) {
-                Some(folder) => Some(folder),
-                None => return Ok(Vec::new()),
-            },
-        };
-        let folder = below.as_ref().map_or(String::new(), |folder| format!("{}/{folder}", layout::STORE));
-        let paths = self.files.walk(&folder).map_err(|e| self.error("list", &folder, e))?;
-        let read_back = |path: &String| match &below {
-            None => names::node_of(path).map(Key::Node),
-            Some(folder) => names::internal_of(&format!("{folder}/{path}")).map(Key::Internal),
-        };
-        let mut keys: Vec<Key> = paths.iter().filter_map(read_back).collect();
-        keys.retain(|key| after.is_none_or(|after| key.name() > after));
-        keys.sort_unstable(); // encoding keeps no order
-        keys.truncate(limit);
-        Ok(keys)
+        let walk = Walk::new(&self.files, prefix, after).take(limit);
+        walk.map(|item| item.map_err(|unlisted| self.unlisted(unlisted))).collect()
+    }
+
+    fn nodes(&self, unreadable: &mut dyn FnMut(NodeId, Error)) -> Result<Vec<NodeId>> {
+        let mut ids = Vec::new();
+        for item in Walk::new(&self.files, &Prefix::Nodes, None) {
+            match item.map_err(|unlisted| (unlisted.id(), self.unlisted(unlisted))) {
+                Ok(Key::Node(id)) => ids.push(id),
+                Ok(Key::Internal(_)) => {}
+                Err((Some(folder), error)) => unreadable(folder, error),
+                Err((None, error)) => return Err(error),
+            }
+        }
+        Ok(ids)
     }
 
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_> {
@@ -252,16 +255,21 @@ impl<F: Files> Store for FileStore<F> {
             Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
             listed => listed.map_err(|e| self.error("list", intent::FOLDER, e))?,
         };
-        for name in intents {
+        for Entry { name, .. } in intents {
             let path = format!("{}/{name}", intent::FOLDER);
             let what = "a replacement under way, or left over by a process that died; later writes remove it after a minute";
             find(Gravity::Leftover, &path, what.to_owned());
         }
-        for path in self.files.walk("").map_err(|e| self.error("list", "", e))? {
+        for path in self.files.walk().map_err(|e| self.error("list", "", e))? {
             if names::node_of(&path).is_none() {
                 find(Gravity::Fault, &path, "not a record's file; it stands in nobody's way".to_owned());
             }
         }
         Ok(findings)
     }
+}
+
+/// The folder that a path is in.
+fn above(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
