@@ -207,6 +207,10 @@ proptest! {
         for (after, limit) in [(None, usize::MAX), (Some(which.get(&hints).as_str()), limit)] {
             prop_assert_eq!(listed(&store, &Prefix::Internal("due"), after, limit), page(&all, after, limit));
         }
+        for hint in &hints {
+            store.unhint(&Key::internal(hint.clone()).unwrap()).unwrap();
+        }
+        prop_assert!(names(&path.join(".store/due")).is_empty());
     }
 }
 

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use claimdir::host::Os;
@@ -20,6 +21,8 @@ struct Tree {
     folders: BTreeMap<String, BTreeSet<(String, bool)>>,
     failing: BTreeMap<String, ErrorKind>,
     listed: Arc<Mutex<Vec<String>>>,
+    /// How often the folder of a new file turns out to be missing.
+    missing: Arc<AtomicUsize>,
 }
 
 impl Tree {
@@ -66,7 +69,9 @@ impl Files for Tree {
     }
 
     fn create(&self, _path: &str) -> io::Result<()> {
-        read_only()
+        let less = |left: usize| left.checked_sub(1);
+        let is_missing = self.missing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        if is_missing { Err(ErrorKind::NotFound.into()) } else { Ok(()) }
     }
 
     fn write(&self, _path: &str, _bytes: &[u8], _sync: bool) -> io::Result<()> {
@@ -86,6 +91,10 @@ impl Files for Tree {
     }
 
     fn make_folder(&self, _folder: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn remove_folder(&self, _folder: &str) -> io::Result<()> {
         read_only()
     }
 
@@ -230,4 +239,48 @@ fn a_link_in_place_of_a_folder_of_the_stores_own_is_not_followed() {
     symlink("../../outside", scratch.path().join(".claims/.store/due")).unwrap();
     let error = store.list(&Prefix::Internal("due"), None, 9).unwrap_err();
     assert_eq!(error.code(), Code::RecordUnreadable);
+}
+
+#[test]
+fn the_last_hint_takes_its_folders_with_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let store = on_disk(scratch.path());
+    let long = format!("due/q/{}/5/a", "p".repeat(300));
+    let [one, other, top] = ["due/q/p/5/a", &long, "due/a"].map(|name| Key::internal(name).unwrap());
+    let due = scratch.path().join(".claims/.store/due");
+    store.hint(&one).unwrap();
+    store.hint(&other).unwrap();
+    store.unhint(&one).unwrap();
+    assert!(!due.join("q/p").exists() && due.join("q").exists());
+    store.unhint(&other).unwrap();
+    assert!(!due.join("q").exists() && due.exists());
+    store.hint(&top).unwrap();
+    store.unhint(&top).unwrap();
+    assert!(due.exists());
+    // Who was stopped in between left empty folders, and another takes them away.
+    for left in ["q/p/5", "q"] {
+        fs::create_dir_all(due.join(left)).unwrap();
+        store.unhint(&one).unwrap();
+        assert!(!due.join("q").exists() && due.exists());
+    }
+}
+
+#[test]
+fn a_folder_that_others_remove_before_its_use_is_made_again() {
+    let hint = Key::internal("due/a/b").unwrap();
+    let tree = Tree::default();
+    tree.missing.store(9, Ordering::Relaxed);
+    tree.store().hint(&hint).unwrap();
+    assert_eq!(tree.missing.load(Ordering::Relaxed), 0);
+    tree.missing.store(usize::MAX, Ordering::Relaxed);
+    assert!(tree.store().hint(&hint).is_err(), "in vain, but not for ever");
+}
+
+#[test]
+fn the_first_hint_makes_the_directory() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join(".claims");
+    let store = FileStore::open(&path, Options::default(), Arc::new(Os::new())).unwrap();
+    store.hint(&Key::internal("due/a/b").unwrap()).unwrap();
+    assert!(path.join(".store/due/a/b").exists() && path.join(".store/format").exists());
 }

@@ -89,6 +89,10 @@ impl Files for OneName {
         unreachable()
     }
 
+    fn remove_folder(&self, _folder: &str) -> io::Result<()> {
+        unreachable()
+    }
+
     fn walk(&self) -> io::Result<Vec<String>> {
         unreachable()
     }

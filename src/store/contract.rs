@@ -19,6 +19,8 @@ pub fn check(store: &dyn Store) {
     an_entry_is_published_once(store);
     lists_are_in_order_and_limited(store);
     nodes_are_in_order_of_their_ids(store);
+    a_hint_comes_and_goes(store);
+    of_many_at_once_none_loses_its_hint(store);
     a_watch_ends_on_a_change_and_in_time(store);
     of_many_at_once_one_replaces(store);
     a_counter_loses_no_increment(store);
@@ -123,6 +125,44 @@ fn nodes_are_in_order_of_their_ids(store: &dyn Store) {
     let ids = store.nodes(&mut |folder, error| panic!("{folder}: {error}")).unwrap();
     let all = store.list(&Prefix::Nodes, None, usize::MAX).unwrap();
     assert_eq!(ids.into_iter().map(Key::Node).collect::<Vec<_>>(), all);
+}
+
+fn a_hint_comes_and_goes(store: &dyn Store) {
+    let [one, other] = ["hint/a/b/one", "hint/a/other"].map(internal);
+    let listed = || store.list(&Prefix::Internal("hint"), None, 9).unwrap();
+    for _ in 0..2 {
+        store.hint(&one).unwrap();
+        store.hint(&other).unwrap();
+        assert_eq!(listed(), [one.clone(), other.clone()]);
+    }
+    store.unhint(&one).unwrap();
+    store.unhint(&one).unwrap();
+    assert_eq!(listed(), [internal("hint/a/other")]);
+    store.unhint(&other).unwrap();
+    store.unhint(&internal("hint/never/put")).unwrap();
+    assert_eq!(listed(), []);
+}
+
+fn of_many_at_once_none_loses_its_hint(store: &dyn Store) {
+    const EACH: usize = 50;
+    let start = Barrier::new(CROWD);
+    let come_and_go = |racer: usize| {
+        start.wait();
+        for turn in 0..EACH {
+            let hint = internal(&format!("hints/a/b/{}/{racer} {turn}", turn % 2));
+            store.hint(&hint).unwrap();
+            let listed = store.list(&Prefix::Internal("hints"), None, usize::MAX).unwrap();
+            assert!(listed.contains(&hint), "{hint} is not in {listed:?}");
+            store.unhint(&hint).unwrap();
+        }
+    };
+    thread::scope(|scope| {
+        for racer in 0..CROWD {
+            let come_and_go = &come_and_go;
+            scope.spawn(move || come_and_go(racer));
+        }
+    });
+    assert_eq!(store.list(&Prefix::Internal("hints"), None, 9).unwrap(), []);
 }
 
 fn a_watch_ends_on_a_change_and_in_time(store: &dyn Store) {

@@ -119,6 +119,15 @@ impl Disk {
         Ok(())
     }
 
+    pub fn remove_folder(&mut self, path: &str) -> io::Result<()> {
+        self.must_be_folder(path)?;
+        if self.entries_of(path).next().is_some() {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
+        }
+        self.set(path, None);
+        Ok(())
+    }
+
     pub fn sync_folder(&mut self, folder: &str) -> io::Result<()> {
         self.must_be_folder(folder)?;
         self.past.retain(|path, _| parent(path) != folder);

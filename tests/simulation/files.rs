@@ -158,6 +158,10 @@ impl Files for SimFiles {
         self.change(Kind::MakeFolder, folder, |state| state.disk.make_folder(folder))
     }
 
+    fn remove_folder(&self, folder: &str) -> io::Result<()> {
+        self.change(Kind::RemoveFolder, folder, |state| state.disk.remove_folder(folder))
+    }
+
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
         self.change(Kind::SyncFolder, folder, |state| state.disk.sync_folder(folder))
     }

@@ -184,6 +184,11 @@ impl Files for Disk {
         Ok(rustix::fs::mkdirat(&above, name, mode)?)
     }
 
+    fn remove_folder(&self, folder: &str) -> io::Result<()> {
+        let (above, name) = self.at(folder)?;
+        Ok(rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR)?)
+    }
+
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
         step();
         Ok(rustix::fs::fsync(self.folder(folder)?)?)

@@ -12,6 +12,10 @@ use crate::host::Host;
 use crate::id::NodeId;
 use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Prefix, Replaced, Store, Watch};
 
+/// How often a name is tried whose folder was removed by others. Each time takes one of their calls at just the
+/// wrong moment.
+const FOLDER_TRIES: usize = 100;
+
 /// A claim directory's files as a store.
 pub struct FileStore<F> {
     pub(super) files: F,
@@ -100,20 +104,50 @@ impl<F: Files> FileStore<F> {
         }
     }
 
-    /// Makes a name at `path`, and the folders above it if they are missing.
-    fn in_folder(&self, path: &str, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
-        match act() {
+    /// Makes an empty file. `false`: the name is taken.
+    fn create(&self, path: &str) -> Result<bool> {
+        let made = match self.in_folder(path, || self.files.create(path)) {
+            // The claim directory itself is not there yet.
             Err(e) if e.kind() == ErrorKind::NotFound => {
-                for (at, _) in path.match_indices('/') {
-                    match self.files.make_folder(&path[..at]) {
-                        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
-                        _ => {}
-                    }
-                }
-                act()
+                layout::make(self)?;
+                self.in_folder(path, || self.files.create(path))
             }
-            done => done,
+            made => made,
+        };
+        match made {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(e) => Err(self.error("make", path, e)),
         }
+    }
+
+    /// Makes a name at `path`, and the folders above it if they are missing. Whoever takes the last hint out of
+    /// a folder removes it, also between its making and its use; so this is tried again.
+    fn in_folder(&self, path: &str, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
+        let mut done = act();
+        for _ in 0..FOLDER_TRIES {
+            let is_missing = matches!(&done, Err(e) if e.kind() == ErrorKind::NotFound);
+            if !is_missing || !self.make_folders(above(path))? {
+                break;
+            }
+            done = act();
+        }
+        done
+    }
+
+    /// Makes a folder and those above it, where they are missing and for as long as nobody removes them. `false`:
+    /// no folder is needed, or the claim directory itself is not there.
+    fn make_folders(&self, folder: &str) -> io::Result<bool> {
+        let mut is_there = false;
+        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
+        for end in ends.filter(|end| *end > 0) {
+            match self.files.make_folder(&folder[..end]) {
+                Err(e) if e.kind() == ErrorKind::NotFound => break,
+                Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+                _ => is_there = true,
+            }
+        }
+        Ok(is_there)
     }
 
     fn unlisted(&self, Unlisted { path, error, .. }: Unlisted) -> Error {
@@ -142,24 +176,12 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn make(&self, key: &Key) -> Result<bool> {
-        let path = Self::path_of(key);
-        let made = match self.in_folder(&path, || self.files.create(&path)) {
-            // The claim directory itself is not there yet.
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                layout::make(self)?;
-                self.in_folder(&path, || self.files.create(&path))
-            }
-            made => made,
-        };
+        let made = self.create(&Self::path_of(key));
         #[cfg(feature = "testing")]
-        if made.is_ok() {
+        if matches!(made, Ok(true)) {
             super::testing::made();
         }
-        match made {
-            Ok(()) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(e) => Err(self.error("make", &path, e)),
-        }
+        made
     }
 
     fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced> {
@@ -194,11 +216,22 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn hint(&self, key: &Key) -> Result<()> {
+        self.create(&Self::path_of(key)).map(drop)
+    }
+
+    fn unhint(&self, key: &Key) -> Result<()> {
+        self.remove(key)?;
         let path = Self::path_of(key);
-        match self.in_folder(&path, || self.files.create(&path)) {
-            Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(self.error("make", &path, e)),
-            _ => Ok(()),
+        let mut folder = above(&path);
+        // `.store/due` and its like stay.
+        while folder.matches('/').count() > 1 {
+            match self.files.remove_folder(folder) {
+                // Somebody else's names are in it; or it can't be removed, and an empty folder does no harm.
+                Err(e) if e.kind() != ErrorKind::NotFound => break,
+                _ => folder = above(folder),
+            }
         }
+        Ok(())
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {

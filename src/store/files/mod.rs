@@ -46,6 +46,8 @@ pub trait Files: Send + Sync {
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
     /// Makes a folder; `AlreadyExists` if the name is taken.
     fn make_folder(&self, folder: &str) -> io::Result<()>;
+    /// Removes an empty folder; `DirectoryNotEmpty` if it is none.
+    fn remove_folder(&self, folder: &str) -> io::Result<()>;
     /// Puts a folder's names on disk.
     fn sync_folder(&self, folder: &str) -> io::Result<()>;
     /// Puts a file's bytes on disk.
