@@ -107,8 +107,8 @@ pub trait Store: Send + Sync {
         self.remove(key).map(drop)
     }
 
-    /// Keys under `prefix` in order of their names as text, `/` included, from after `after`, at most `limit`. What
-    /// it costs depends on what it returns, not on how many keys there are.
+    /// Keys under `prefix` in order of their names as text, `/` included, from after `after`, at most `limit`.
+    /// An engine for many keys lets it cost what it returns, not what there is.
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>>;
 
     /// All nodes in order of their ids, past the folders that can't be read; each of those is told to `unreadable`.

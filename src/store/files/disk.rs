@@ -211,6 +211,7 @@ impl Files for Disk {
         for entry in walk.into_iter().filter_entry(|entry| entry.depth() == 0 || !hidden(entry.file_name())) {
             let entry = match entry {
                 Ok(entry) => entry,
+                // A listing says which folder can't be read.
                 Err(e) if e.depth() > 0 || e.io_error().is_some_and(is_missing) => continue,
                 Err(e) => return Err(e.into()),
             };
