@@ -26,7 +26,7 @@ pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailb
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
-    Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
+    Carrier, Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
     Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment, Need, Node, Outcome,
