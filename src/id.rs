@@ -18,13 +18,17 @@ impl NodeId {
 
     /// Takes `text` as an id, or says why it can't be one ([`Code::InvalidId`]).
     pub fn new(text: impl Into<String>) -> Result<NodeId, Error> {
-        let text = text.into();
+        NodeId::within(text.into(), NodeId::MAX_BYTES)
+    }
+
+    /// The same with another limit: the store's own names may have a whole id as one of their parts.
+    pub(crate) fn within(text: String, most: usize) -> Result<NodeId, Error> {
         let invalid = |why: &str| Err(Error::new(Code::InvalidId, format!("not a valid id: {why}")));
         if text.is_empty() {
             return invalid("it is empty");
         }
-        if text.len() > NodeId::MAX_BYTES {
-            return invalid(&format!("it has {} bytes, and {} are the most", text.len(), NodeId::MAX_BYTES));
+        if text.len() > most {
+            return invalid(&format!("it has {} bytes, and {most} are the most", text.len()));
         }
         if text.split('/').any(str::is_empty) {
             return invalid(

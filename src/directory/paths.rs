@@ -333,5 +333,5 @@ impl Clashing<'_> {
 }
 
 pub(super) fn roster_key() -> Result<Key> {
-    NodeId::new(ROSTER).map(Key::Internal)
+    Key::internal(ROSTER)
 }

@@ -250,5 +250,5 @@ impl Directory {
 
 pub(super) fn receipt_key(name: &str) -> Result<Key> {
     let folder = name.get(..2).unwrap_or_default();
-    NodeId::new(format!("{FOLDER}/{folder}/{name}.receipt")).map(Key::Internal)
+    Key::internal(format!("{FOLDER}/{folder}/{name}.receipt"))
 }

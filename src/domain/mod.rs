@@ -29,8 +29,8 @@ pub(crate) use receipt::{
     Carrier, Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
-    Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment, Need, Node, Outcome,
-    RepoPath, Review, State, Task, Token, TokenHash, WriteId,
+    Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment, Name, Need, Node,
+    Outcome, RepoPath, Review, State, Task, Token, TokenHash, WriteId,
 };
 pub(crate) use record::{invalid_path, outside, refuse_pattern, without_stars};
 pub use refusal::{Holder, PathClash, Reason, Refusal, Stale};

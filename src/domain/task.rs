@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Step;
-use super::record::{Ending, Node, Outcome, Review, State, Task, WriteId, canonical};
+use super::record::{Ending, Name, Node, Outcome, Review, State, Task, WriteId, canonical};
 use super::refusal::Reason;
 use super::settle::Written;
 use super::standing::{Facts, Standing, standing};
@@ -16,6 +16,9 @@ pub struct Submission {
     by: String,
     title: Option<String>,
     input: Value,
+    queue: Name,
+    project: Option<Name>,
+    priority: u8,
     after: Vec<NodeId>,
     review: bool,
     max_attempts: u64,
@@ -31,6 +34,9 @@ impl Submission {
             by: owner.into(),
             title: None,
             input: Value::Null,
+            queue: Task::default_queue(),
+            project: None,
+            priority: Task::DEFAULT_PRIORITY,
             after: Vec::new(),
             review: false,
             max_attempts: Submission::DEFAULT_ATTEMPTS,
@@ -47,6 +53,27 @@ impl Submission {
     pub fn input(mut self, input: Value) -> Submission {
         self.input = input;
         self
+    }
+
+    /// Into this queue, rather than `default`.
+    pub fn queue(mut self, queue: Name) -> Submission {
+        self.queue = queue;
+        self
+    }
+
+    /// What it belongs to.
+    pub fn project(mut self, project: Name) -> Submission {
+        self.project = Some(project);
+        self
+    }
+
+    /// How soon it is its turn: 0, which goes first, to 9.
+    pub fn priority(mut self, priority: u8) -> Result<Submission> {
+        if priority > Task::LAST_PRIORITY {
+            return Err(Error::usage(format!("a priority is 0, which goes first, to 9, not {priority}")));
+        }
+        self.priority = priority;
+        Ok(self)
     }
 
     /// Only once this task is done and, where it asks for it, accepted. It must have been submitted before.
@@ -88,7 +115,8 @@ impl Submission {
     /// What makes a request the same as another, its submitter apart.
     pub(crate) fn arguments(&self) -> Value {
         let after: Vec<&str> = self.after.iter().map(NodeId::as_str).collect();
-        json!([self.title, self.input, after, self.review, self.max_attempts])
+        let (queue, project) = (self.queue.as_str(), self.project.as_ref().map(Name::as_str));
+        json!([self.title, self.input, queue, project, self.priority, after, self.review, self.max_attempts])
     }
 
     fn task(&self, facts: &Facts<'_>) -> Task {
@@ -96,6 +124,9 @@ impl Submission {
             title: self.title.clone(),
             input: self.input.clone(),
             input_hash: input_hash(&self.input),
+            queue: self.queue.clone(),
+            project: self.project.clone(),
+            priority: self.priority,
             after: self.after.clone(),
             review: self.review,
             max_attempts: self.max_attempts,
@@ -109,6 +140,9 @@ impl Submission {
     fn differing(&self, task: &Task) -> Vec<&'static str> {
         let same = [
             ("title", self.title == task.title),
+            ("queue", self.queue == task.queue),
+            ("project", self.project == task.project),
+            ("priority", self.priority == task.priority),
             ("after", self.after == task.after),
             ("review", self.review == task.review),
             ("max-attempts", self.max_attempts == task.max_attempts),

@@ -28,7 +28,7 @@ fn node(id: &str) -> Key {
 }
 
 fn internal(name: &str) -> Key {
-    Key::Internal(NodeId::new(name).unwrap())
+    Key::internal(name).unwrap()
 }
 
 fn a_cell_is_made_once(store: &dyn Store) {

@@ -29,6 +29,14 @@ pub enum Key {
 }
 
 impl Key {
+    /// The longest name of something that is no node, in bytes.
+    pub const MAX_INTERNAL_BYTES: usize = 8 << 10;
+
+    /// The name of something that is no node: parts with `/` between them, as in a node's id.
+    pub fn internal(name: impl Into<String>) -> Result<Key> {
+        NodeId::within(name.into(), Key::MAX_INTERNAL_BYTES).map(Key::Internal)
+    }
+
     /// The text that orders keys of one kind; `/` separates folders.
     pub fn name(&self) -> &str {
         match self {
@@ -85,6 +93,17 @@ pub trait Store: Send + Sync {
 
     /// Removes an entry, whose name must never be used again. `false`: it was not there.
     fn remove(&self, key: &Key) -> Result<bool>;
+
+    /// Leaves an empty entry as a hint: it may be lost in a power cut. There already: that will do.
+    fn hint(&self, key: &Key) -> Result<()> {
+        self.publish(key, b"").map(drop)
+    }
+
+    /// Takes a hint away, whose name must never be used again but for the same hint, and the folders that it
+    /// leaves empty. Not there: that will do.
+    fn unhint(&self, key: &Key) -> Result<()> {
+        self.remove(key).map(drop)
+    }
 
     /// Keys under `prefix` in order of their names, from after `after`, at most `limit`.
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>>;

@@ -126,6 +126,12 @@ impl Store for SimStore {
     fn remove(&self, key: &Key) -> Result<bool> {
         self.engine.remove(key)
     }
+    fn hint(&self, key: &Key) -> Result<()> {
+        self.engine.hint(key)
+    }
+    fn unhint(&self, key: &Key) -> Result<()> {
+        self.engine.unhint(key)
+    }
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
         self.engine.list(prefix, after, limit)
     }

@@ -31,6 +31,15 @@ pub(crate) struct Add {
     /// What a person reads
     #[arg(long)]
     pub(crate) title: Option<String>,
+    /// The queue that `next` takes it from
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) queue: String,
+    /// What it belongs to
+    #[arg(long, value_name = "NAME")]
+    pub(crate) project: Option<String>,
+    /// How soon it is its turn: 0, which goes first, to 9
+    #[arg(long, value_name = "0-9", default_value_t = 5)]
+    pub(crate) priority: u8,
     /// Only once this task is done and, where it asks for it, accepted; it must have been added before
     #[arg(long, value_name = "ID")]
     pub(crate) after: Vec<String>,

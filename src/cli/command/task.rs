@@ -1,7 +1,7 @@
 //! `claim add` and `claim review`.
 
 use claimdir::Result;
-use claimdir::domain::{Submission, Submitted, Verdict};
+use claimdir::domain::{Name, Submission, Submitted, Verdict};
 use serde_json::{Value, json};
 
 use super::settle::{again, claim_fields};
@@ -18,7 +18,12 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
     let directory = context.directory_to_write_once(&args.once)?;
     let mut request = Submission::by(context.owner(&directory)?.name)
         .input(input.unwrap_or(Value::Null))
+        .queue(Name::new(args.queue)?)
+        .priority(args.priority)?
         .max_attempts(args.max_attempts)?;
+    if let Some(project) = args.project {
+        request = request.project(Name::new(project)?);
+    }
     if let Some(title) = args.title {
         request = request.title(title);
     }

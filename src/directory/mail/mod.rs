@@ -22,7 +22,6 @@ mod send;
 use super::Directory;
 use crate::domain::{Cursor, Head, MailName, Message, WriteId};
 use crate::error::Result;
-use crate::id::NodeId;
 use crate::store::{Key, Prefix, Replaced};
 
 pub use prune::MailSeen;
@@ -41,7 +40,7 @@ struct Cell<T> {
 }
 
 fn key(name: String) -> Result<Key> {
-    NodeId::new(name).map(Key::Internal)
+    Key::internal(name)
 }
 
 fn messages_folder(of: &MailName) -> String {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::Malformed;
 use super::fields::Fields;
 use crate::domain::record::{
-    Block, Bound, Claim, Delay, Fingerprint, Forced, LastWrite, Moment, Node, Outcome, RepoPath, Review,
-    State, Task, TokenHash, WriteId,
+    Block, Bound, Claim, Delay, Fingerprint, Forced, LastWrite, Moment, Name, Node, Outcome, RepoPath,
+    Review, State, Task, TokenHash, WriteId,
 };
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
@@ -29,6 +29,7 @@ pub(in crate::domain) fn node(mut fields: Fields) -> Result<Node, Malformed> {
         not_before: fields.object("not_before", delay)?,
         progress: fields.0.shift_remove("progress"),
         forced: fields.object("forced", forced)?,
+        hint: fields.take("hint")?,
         last_write: fields.object("last_write", last_write)?,
         extra: fields.0,
     })
@@ -88,6 +89,13 @@ fn task(mut fields: Fields) -> Result<Task, Malformed> {
         title: fields.take("title")?,
         input: fields.take("input")?,
         input_hash: fields.take("input_hash")?,
+        queue: fields.with("queue", |name: Option<String>| {
+            name.map_or_else(|| Some(Task::default_queue()), |name| Name::new(name).ok())
+        })?,
+        project: fields.with("project", |name: Option<String>| name.map(Name::new).transpose().ok())?,
+        priority: fields.with("priority", |n: Option<u8>| {
+            Some(n.unwrap_or(Task::DEFAULT_PRIORITY)).filter(|n| *n <= Task::LAST_PRIORITY)
+        })?,
         after: fields.with("after", |ids: Vec<String>| {
             ids.into_iter().map(NodeId::new).collect::<Result<Vec<_>, _>>().ok()
         })?,

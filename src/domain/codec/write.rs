@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::FORMAT;
 use crate::domain::record::{
-    Bound, Claim, Delay, Forced, LastWrite, Moment, Node, Outcome, RepoPath, Review, State, Task,
+    Bound, Claim, Delay, Forced, LastWrite, Moment, Name, Node, Outcome, RepoPath, Review, State, Task,
 };
 use crate::host::{Group, Place};
 use crate::time::rfc3339;
@@ -16,7 +16,8 @@ pub(in crate::domain) fn to_bytes(map: &Map<String, Value>) -> Vec<u8> {
     bytes
 }
 
-/// The record for people and scripts: its fields by their names, without the secrets' hashes.
+/// The record for people and scripts: its fields by their names, without the secrets' hashes and what only the
+/// store needs.
 pub fn for_show(node: &Node) -> Map<String, Value> {
     to_json(node, false)
 }
@@ -73,6 +74,9 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
         let json = json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)});
         put("forced", with_extra(json, extra));
     }
+    if let Some(hint) = node.hint.as_ref().filter(|_| secrets) {
+        map.insert("hint".to_owned(), json!(hint));
+    }
     if let Some(last) = node.last_write.as_ref().filter(|_| secrets) {
         map.insert("last_write".to_owned(), last_write_json(last));
     }
@@ -88,6 +92,9 @@ fn task_json(task: &Task) -> Value {
         "title": task.title,
         "input": task.input,
         "input_hash": task.input_hash,
+        "queue": task.queue.as_str(),
+        "project": task.project.as_ref().map(Name::as_str),
+        "priority": task.priority,
         "after": after,
         "review": task.review,
         "max_attempts": task.max_attempts,

@@ -15,54 +15,14 @@ mod refusal;
 use serde_json::{Value, json};
 
 use super::record::Fingerprint;
+pub use super::record::Name as MailName;
 use super::{MailAnswer, Token};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::id::NodeId;
 pub use record::{Cursor, Message};
 pub(crate) use record::{Head, Sending, SendingState, decode_sending};
 pub(crate) use refusal::KeyKind;
 pub use refusal::{MailReason, MailRefusal};
-
-/// A box's or a reader's name: any text of 1 to 256 bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MailName(String);
-
-impl MailName {
-    /// The longest name, in bytes.
-    pub const MAX_BYTES: usize = 256;
-
-    /// Takes `text` as a name, or says why it can't be one ([`Code::InvalidId`]).
-    pub fn new(text: impl Into<String>) -> Result<MailName> {
-        let text = text.into();
-        match text.len() {
-            1..=MailName::MAX_BYTES => Ok(MailName(text)),
-            bytes => {
-                let most = MailName::MAX_BYTES;
-                let why = format!("a box's or a reader's name has 1 to {most} bytes, and this has {bytes}");
-                Err(Error::new(Code::InvalidId, why))
-            }
-        }
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The name as one part of a key. One that gets too long so is written as its hash, which begins as no other
-    /// does; the records inside have the name itself.
-    pub(crate) fn part(&self) -> String {
-        const MAX_PART: usize = 400;
-        let part = self.0.replace('%', "%25").replace('/', "%2F");
-        if part.len() <= MAX_PART { part } else { format!("%h{}", blake3::hash(self.0.as_bytes()).to_hex()) }
-    }
-}
-
-impl std::fmt::Display for MailName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A request to send a message.
 #[derive(Clone, Debug)]
@@ -108,7 +68,10 @@ impl Letter {
     pub(crate) fn work(&self, to: &MailName) -> Option<(String, Fingerprint)> {
         let key = self.work_key.as_ref()?;
         let mut hasher = blake3::Hasher::new_derive_key("claimdir 2026 work key of a mailbox");
-        hasher.update(&(to.0.len() as u64).to_le_bytes()).update(to.0.as_bytes()).update(key.as_bytes());
+        hasher
+            .update(&(to.as_str().len() as u64).to_le_bytes())
+            .update(to.as_str().as_bytes())
+            .update(key.as_bytes());
         let name = hasher.finalize().to_hex().to_string();
         Some((name, Fingerprint::of("mail work", None, to.as_str(), self.payload.clone())))
     }

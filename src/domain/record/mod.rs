@@ -1,11 +1,13 @@
 //! What records say: types only, and what follows from them alone.
 
+mod name;
 mod node;
 mod path;
 mod request;
 mod task;
 mod token;
 
+pub use name::Name;
 pub use node::{Block, Bound, Claim, Delay, Ending, Forced, Moment, Node, Outcome, State};
 pub use path::RepoPath;
 pub(crate) use path::{invalid as invalid_path, outside, refuse_pattern, without_stars};

@@ -34,6 +34,8 @@ pub struct Node {
     pub progress: Option<Value>,
     /// The last takeover by force.
     pub forced: Option<Forced>,
+    /// The hint that leads `next` here: its name in the store.
+    pub hint: Option<String>,
     /// The request that made this version, if it came with a receipt.
     pub last_write: Option<LastWrite>,
     /// Fields of the same format that this program doesn't know; a rewrite keeps them.
@@ -55,6 +57,7 @@ impl Node {
             not_before: None,
             progress: None,
             forced: None,
+            hint: None,
             last_write: None,
             extra: Map::new(),
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::name::Name;
 use super::node::{Ending, Node, State};
 use crate::id::NodeId;
 
@@ -14,6 +15,12 @@ pub struct Task {
     pub input: Value,
     /// The blake3 hash of the input in canonical form, which stays when the input goes.
     pub input_hash: String,
+    /// Who takes it with `next` asks for this queue.
+    pub queue: Name,
+    /// What it belongs to, for people and filters.
+    pub project: Option<Name>,
+    /// 0, which goes first, to 9.
+    pub priority: u8,
     /// The tasks that must be done first and, where they ask for it, accepted.
     pub after: Vec<NodeId>,
     /// Must its outcome be accepted by a reviewer?
@@ -26,6 +33,18 @@ pub struct Task {
     pub submitted_ms: i64,
     /// Fields that this program doesn't know.
     pub extra: Map<String, Value>,
+}
+
+impl Task {
+    /// The queue of tasks of which nothing else was said: `default`.
+    pub fn default_queue() -> Name {
+        Name::known("default")
+    }
+
+    /// The priority of tasks of which nothing else was said.
+    pub const DEFAULT_PRIORITY: u8 = 5;
+    /// The priority that goes last.
+    pub const LAST_PRIORITY: u8 = 9;
 }
 
 /// What a reviewer said of an outcome.

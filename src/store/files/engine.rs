@@ -187,6 +187,14 @@ impl<F: Files> Store for FileStore<F> {
         }
     }
 
+    fn hint(&self, key: &Key) -> Result<()> {
+        let path = Self::path_of(key);
+        match self.in_folder(&path, || self.files.create(&path)) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(self.error("make", &path, e)),
+            _ => Ok(()),
+        }
+    }
+
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
         let below = match prefix {
             Prefix::Nodes => None,

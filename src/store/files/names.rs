@@ -6,6 +6,7 @@
 //! last ends in a bare `%`, which no encoded byte does. So every name reads back as the one id it came from.
 
 use crate::id::NodeId;
+use crate::store::Key;
 
 /// The ending of a node's file.
 pub(super) const SUFFIX: &str = ".claim";
@@ -27,19 +28,19 @@ pub(super) fn internal_path(name: &NodeId) -> String {
 
 /// The folder of the internal keys below `name`, relative to the store's own folder; `None` if no key can be below it.
 pub(super) fn internal_folder(name: &str) -> Option<String> {
-    let inside = NodeId::new(format!("{name}/x")).ok()?;
+    let inside = internal(format!("{name}/x"))?;
     path_of(&inside).strip_suffix("/x").map(str::to_owned)
 }
 
 /// The node whose file is at `path`; `None` if that is no node's.
 pub(super) fn node_of(path: &str) -> Option<NodeId> {
-    let id = id_of(path.strip_suffix(SUFFIX)?)?;
+    let id = NodeId::new(text_of(path.strip_suffix(SUFFIX)?)?).ok()?;
     (node_path(&id) == path).then_some(id)
 }
 
 /// The internal key at `path`.
 pub(super) fn internal_of(path: &str) -> Option<NodeId> {
-    let id = id_of(path)?;
+    let id = internal(text_of(path)?)?;
     (internal_path(&id) == path).then_some(id)
 }
 
@@ -87,7 +88,12 @@ fn encode(part: &str, is_folder: bool) -> Vec<String> {
     bytes.iter().enumerate().map(written).collect()
 }
 
-fn id_of(path: &str) -> Option<NodeId> {
+fn internal(name: String) -> Option<NodeId> {
+    NodeId::within(name, Key::MAX_INTERNAL_BYTES).ok()
+}
+
+/// What a path says, decoded.
+fn text_of(path: &str) -> Option<String> {
     let joined = path.replace("%/", "");
     let mut bytes = Vec::with_capacity(joined.len());
     let mut rest = joined.as_bytes();
@@ -101,7 +107,7 @@ fn id_of(path: &str) -> Option<NodeId> {
             bytes.push(byte);
         }
     }
-    NodeId::new(String::from_utf8(bytes).ok()?).ok()
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
