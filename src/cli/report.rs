@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use claimdir::domain::{Holder, Reason};
+use claimdir::domain::{Became, Holder, Reason};
 use claimdir::time::{human, rfc3339};
 use claimdir::{Code, Error, Nothing, Refusal};
 use serde_json::{Map, Value, json};
@@ -72,8 +72,19 @@ impl Report {
             fields.insert("reserved".to_owned(), json!(clash.reserved.as_str()));
             fields.insert("node".to_owned(), json!(clash.node.as_str()));
         }
-        if let Reason::StaleVersion { seen } = refusal.reason {
-            fields.insert("seen".to_owned(), json!(seen));
+        match &refusal.reason {
+            Reason::StaleVersion { seen } => {
+                fields.insert("seen".to_owned(), json!(seen));
+            }
+            Reason::AlreadyRun { became, .. } => {
+                fields.insert("replay".to_owned(), json!(true));
+                fields.insert("became".to_owned(), json!(became.name()));
+                if let Became::Ended(_, outcome) = became {
+                    fields.insert("result".to_owned(), outcome.result.clone());
+                    fields.insert("reason".to_owned(), json!(outcome.reason));
+                }
+            }
+            _ => {}
         }
         let report = Report { exit: code.exit(), lines: vec![line], fields, ..Report::empty() };
         report.hint(refusal.next_step())

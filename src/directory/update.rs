@@ -67,9 +67,7 @@ impl Directory {
                 return Ok(step.answer);
             };
             let bytes = encode_within_limit(&next)?;
-            if let Some(last) = &node.last_write {
-                self.settle_receipt(last, &node)?;
-            }
+            self.settle_last(&key, &node)?;
             let expected = match found {
                 Some(bytes) => bytes,
                 None if self.store.make(&key)? => {
@@ -90,7 +88,7 @@ impl Directory {
                     self.clear_hints(&plan, &next);
                     if let Some(last) = &next.last_write {
                         // The effect stands; a receipt left pending is settled by whoever writes next.
-                        let _ = self.settle_receipt(last, &next);
+                        let _ = self.settle_receipt(last, &next, None);
                     }
                     return Ok(step.answer);
                 }

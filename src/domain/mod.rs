@@ -21,12 +21,13 @@ pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, decode_roster, encode_roster, encode_within_limit};
-pub use fate::{Fate, fate};
+pub(crate) use fate::became;
+pub use fate::{Became, Fate, fate};
 pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
-    Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
+    Carrier, Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
     Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment, Name, Need, Node,

@@ -181,6 +181,8 @@ pub(crate) struct Next {
 /// The command runs in a process group of its own and gets CLAIM_ID, CLAIM_TOKEN, CLAIM_GENERATION,
 /// CLAIM_ATTEMPT and CLAIMS_DIR. Standard output is the command's alone. What it leaves running in its group is
 /// stopped before the node is given back. It dies with `run`, and the claim is over when the whole group is gone.
+/// With a receipt it is started at most once: again with the same key and request, `run` says what became of the
+/// claim, and ends with 75.
 ///
 /// Exit codes: the command's own, 128+n for a signal; 75 not claimed; 76 lease lost; 126 the command can't be
 /// executed, 127 it was not found; 125 any other failure of `run`, wrong usage included.
@@ -191,6 +193,8 @@ pub(crate) struct Run {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) taking: Taking,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// What becomes of the node after exit 0, unless said: a bare key is released and a task completed. After another
     /// exit a bare key is released and a task given back for another attempt
     #[arg(long, value_enum)]
