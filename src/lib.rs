@@ -60,8 +60,8 @@ pub use directory::{
     Available, Checkup, Directory, Lease, MailSeen, Pruned, Ran, Reserved, Seen, Unreadable, Unsettled,
 };
 pub use domain::{
-    Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal, Renewal,
-    RepoPath, Token,
+    Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal,
+    Renewal, RepoPath, Text, Token,
 };
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

@@ -1,10 +1,12 @@
 //! Operations on a claim directory: read, decide, swap.
 
 mod claims;
+mod control;
 mod keeper;
 mod lease;
 mod look;
 mod mail;
+mod outcome;
 mod paths;
 mod receipts;
 mod tasks;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Held, Once};
-use claimdir::time::parse_duration;
+use claimdir::time::{When, parse_duration, parse_when};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Retry {
@@ -17,6 +17,17 @@ pub(crate) struct Retry {
     /// Not before this long from now; never less than the backoff
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) after: Option<Duration>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Reject {
+    #[command(flatten)]
+    pub(crate) held: Held,
+    #[command(flatten)]
+    pub(crate) once: Once,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -49,6 +60,15 @@ pub(crate) struct Add {
     /// Its outcome must be accepted by a reviewer
     #[arg(long)]
     pub(crate) review: bool,
+    /// It expires if it has not ended then: a duration from now, or an RFC 3339 time
+    #[arg(long, value_name = "WHEN", value_parser = parse_when)]
+    pub(crate) deadline: Option<When>,
+    /// Nobody can take it before then: a duration from now, or an RFC 3339 time
+    #[arg(long, value_name = "WHEN", value_parser = parse_when)]
+    pub(crate) not_before: Option<When>,
+    /// Who is interested in it; may be given several times. Also joins a task that is there and has not ended
+    #[arg(long = "subscriber", value_name = "NAME")]
+    pub(crate) subscribers: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -2,6 +2,7 @@
 
 use claimdir::Result;
 use claimdir::domain::{Name, Submission, Submitted, Verdict};
+use claimdir::time::rfc3339;
 use serde_json::{Value, json};
 
 use super::settle::{again, claim_fields};
@@ -30,6 +31,15 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
     if args.review {
         request = request.review();
     }
+    if let Some(deadline) = args.deadline {
+        request = request.deadline(deadline);
+    }
+    if let Some(not_before) = args.not_before {
+        request = request.not_before(not_before);
+    }
+    for name in args.subscribers {
+        request = request.subscriber(Name::new(name)?)?;
+    }
     request = after.into_iter().fold(request, Submission::after);
     Ok(match directory.submit(&task, &request)? {
         Ok(submitted) => added(&submitted),
@@ -47,6 +57,10 @@ fn added(submitted: &Submitted) -> Report {
         }
     };
     let mut fields = claim_fields(node);
+    let task = node.task.as_ref();
+    let deadline = task.and_then(|task| task.deadline.as_ref());
+    fields["deadline"] = json!(deadline.map(|deadline| rfc3339(deadline.wall_ms)));
+    fields["not_before"] = json!(node.not_before.as_ref().map(|delay| rfc3339(delay.until.wall_ms)));
     fields["existing"] = json!(submitted.existing);
     fields["replay"] = json!(submitted.replay);
     fields["differing"] = json!(submitted.differing);
