@@ -8,6 +8,7 @@ mod look;
 mod mail;
 mod outcome;
 mod paths;
+mod prune;
 mod receipts;
 mod tasks;
 mod update;

@@ -18,6 +18,7 @@ mod settle;
 mod standing;
 mod task;
 mod text;
+mod tombstone;
 
 pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
@@ -48,6 +49,7 @@ pub use standing::{Facts, Lapse, Standing, standing};
 pub use task::{Submission, Submitted, Verdict};
 pub(crate) use task::{review, submit};
 pub use text::Text;
+pub(crate) use tombstone::entomb;
 
 /// What a request gets: the thing it asked for, or why not. Losing is a value.
 pub type Answer<T> = std::result::Result<T, Refusal>;

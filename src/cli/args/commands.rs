@@ -125,7 +125,7 @@ commands! {
     Init(Nothing), "init", NONE => |_, context| place::init(context);
     /// Check every record; mends nothing
     Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
-    /// Forget receipts whose time is over, and messages that all their readers have acknowledged
+    /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results
     Prune(Prune), "prune", NONE => place::prune;
     /// Wait to become the command of `run`
     Hold(Hold), stub::SUBCOMMAND, NONE => |args, _| run::hold(&args);
