@@ -61,7 +61,7 @@ pub use directory::{
 };
 pub use domain::{
     Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal,
-    Renewal, RepoPath, Text, Token,
+    Renewal, RepoPath, Text, Token, WorkKey,
 };
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

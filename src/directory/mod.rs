@@ -8,6 +8,7 @@ mod look;
 mod mail;
 mod outcome;
 mod paths;
+mod post;
 mod prune;
 mod receipts;
 mod tasks;

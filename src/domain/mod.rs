@@ -8,6 +8,7 @@ mod codec;
 mod control;
 mod fate;
 mod mail;
+mod message;
 mod over;
 mod receipt;
 mod record;
@@ -29,6 +30,8 @@ pub(crate) use control::{block, cancel, requeue, unblock};
 pub use fate::{Fate, fate};
 pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
+pub use message::WorkKey;
+pub(crate) use message::message_id;
 pub(crate) use over::ended_by_time;
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{

@@ -59,6 +59,8 @@ pub enum Reason {
     },
     /// The id is that of another task, or of a node that ended without being one.
     OtherInput,
+    /// The work key stands for another input, in the node named.
+    OtherWork,
     /// It waits for another task.
     Waits(Need),
     /// It can be taken only later: in so many milliseconds.
@@ -231,7 +233,7 @@ impl Refusal {
     }
 
     /// The same for another reason.
-    pub(super) fn because(self, reason: Reason) -> Refusal {
+    pub(crate) fn because(self, reason: Reason) -> Refusal {
         Refusal { reason, ..self }
     }
 
@@ -246,9 +248,11 @@ impl Refusal {
             Reason::Blocked { .. } => Code::Blocked,
             Reason::StaleVersion { .. } => Code::StaleVersion,
             Reason::Stale(_) => Code::StaleClaim,
-            Reason::OtherResult | Reason::OtherInput | Reason::NoReviewDue | Reason::Reviewed { .. } => {
-                Code::IdempotencyConflict
-            }
+            Reason::OtherResult
+            | Reason::OtherInput
+            | Reason::OtherWork
+            | Reason::NoReviewDue
+            | Reason::Reviewed { .. } => Code::IdempotencyConflict,
             Reason::Waits(_) => Code::DependencyNotAccepted,
             Reason::NotYet(_)
             | Reason::NotDone(_)
@@ -337,6 +341,7 @@ impl Refusal {
                 format!("done already with this token (generation {generation}), and with another result")
             }
             Reason::OtherInput => "this id stands for something else already, with another input".to_owned(),
+            Reason::OtherWork => "the work key stands for this one, with another input".to_owned(),
             Reason::Waits(need) => need.message(),
             Reason::NotYet(ms) => format!("not to be taken for another {}", human(*ms)),
             Reason::Spent(attempts) => format!("its attempts are used up: {attempts} were started"),
@@ -380,6 +385,7 @@ impl Refusal {
             }
             Reason::OtherResult => format!("the first result stands; `claim show {id}` has it"),
             Reason::OtherInput => format!("use another id; `claim show {id}` says what this one stands for"),
+            Reason::OtherWork => format!("use another key; `claim show {id}` says what this one stands for"),
             Reason::Waits(need) if need.passes() => "take another node, or wait with --wait".to_owned(),
             Reason::Waits(need) => {
                 format!("it can't be met any more; `claim show {}` says why", shell_word(need.on.as_str()))

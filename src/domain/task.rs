@@ -138,6 +138,10 @@ impl Submission {
         &self.after
     }
 
+    pub(crate) fn queue_name(&self) -> &Name {
+        &self.queue
+    }
+
     pub(crate) fn input_value(&self) -> &Value {
         &self.input
     }

@@ -32,10 +32,13 @@ pub(crate) struct Reject {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Add {
-    /// The task
-    pub(crate) id: String,
+    /// The task; else one is made up, for a plain message
+    pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) once: Once,
+    /// Of a plain message: within its queue, the same key and input again within 7 days is the one that is there
+    #[arg(long, value_name = "KEY", conflicts_with = "id")]
+    pub(crate) work_key: Option<String>,
     /// What a worker gets: JSON, @FILE or - for standard input. Another input under the same id is refused
     #[arg(long, value_name = "JSON")]
     pub(crate) input: Option<String>,

@@ -1,8 +1,8 @@
 //! `claim add` and `claim review`.
 
-use claimdir::Result;
 use claimdir::domain::{Name, Submission, Submitted, Verdict};
 use claimdir::time::rfc3339;
+use claimdir::{Result, WorkKey};
 use serde_json::{Value, json};
 
 use super::settle::{again, claim_fields};
@@ -13,7 +13,8 @@ use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
 pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
-    let task = id(&args.id)?;
+    let task = args.id.as_deref().map(id).transpose()?;
+    let key = args.work_key.map(WorkKey::new).transpose()?;
     let input = args.input.as_deref().map(|text| argument("--input", text)).transpose()?;
     let after = args.after.iter().map(|on| id(on)).collect::<Result<Vec<_>>>()?;
     let directory = context.directory_to_write_once(&args.once)?;
@@ -41,7 +42,11 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
         request = request.subscriber(Name::new(name)?)?;
     }
     request = after.into_iter().fold(request, Submission::after);
-    Ok(match directory.submit(&task, &request)? {
+    let answer = match task {
+        Some(task) => directory.submit(&task, &request),
+        None => directory.post(&request, key.as_ref()),
+    };
+    Ok(match answer? {
         Ok(submitted) => added(&submitted),
         Err(refusal) => Report::refused(&refusal),
     })
