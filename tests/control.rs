@@ -73,6 +73,33 @@ fn cancelled_whatever_it_was_and_only_once() {
 }
 
 #[test]
+fn why_says_what_is_in_the_way() {
+    let world = World::new();
+    for id in ["c", "b", "u", "f", "e"] {
+        world.say(&format!("add {id} --deadline 1h"));
+    }
+    world.say("cancel c --reason enough --owner boss");
+    world.say("block b --reason maintenance --owner ops");
+    world.say("block u --reason maintenance --owner ops --until 2099-01-01T00:00:00Z");
+    fail(&world, "f");
+    world.edit("e", |json| {
+        json["task"]["deadline"] = json!({"at": "2020-01-01T00:00:00Z"}); // of another boot
+    });
+    for (id, says, code) in [
+        ("c", "cancelled by boss (generation 0): enough", "CANCELLED"),
+        ("b", "blocked by ops: maintenance", "BLOCKED"),
+        ("u", "blocked by ops until 2099-01-01T00:00:00Z: maintenance", "BLOCKED"),
+        ("f", "(generation 1): no", "FAILED"),
+        ("e", "its deadline was 2020-01-01T00:00:00Z", "EXPIRED"),
+    ] {
+        let why: Value = world.json(&format!("why {id}")).expect(0);
+        assert!(why["why"].as_str().unwrap().contains(says), "{why}");
+        assert_eq!((&why["takeable"], &why["reason"]), (&json!(false), &json!(code)));
+        world.refused(&format!("acquire {id}"), 4, code);
+    }
+}
+
+#[test]
 fn what_has_ended_is_refused_by_its_end() {
     let world = World::new();
     let token = take(&world, "d");

@@ -61,6 +61,7 @@ fn whoever_writes_next_records_that_a_deadline_has_passed() {
         "add T",
         "note T x",
         "join T x",
+        "review T --accept",
         "result T --wait",
     ]
     .iter()

@@ -7,7 +7,7 @@ use super::over::ended_by_time;
 use super::record::{
     Delay, Ending, Moment, Name, Node, Outcome, Review, State, Task, WriteId, canonical_hash,
 };
-use super::refusal::Reason;
+use super::refusal::{Reason, Refusal};
 use super::settle::Written;
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
@@ -311,8 +311,12 @@ pub(crate) fn review(node: &Node, facts: &Facts<'_>, verdict: &Verdict, write: W
     if node.version == 0 {
         return Step::refuse(node, Reason::NotFound);
     }
-    let Standing::Ended(Ending::Done, outcome) = standing(node, facts) else {
-        return Step::refuse(node, Reason::NotDone(node.state.name()));
+    let outcome = match standing(node, facts) {
+        Standing::Ended(Ending::Done, outcome) => outcome,
+        standing => {
+            let answer = Err(Refusal::new(node, Reason::NotDone(standing.name())));
+            return Step { write: ended_by_time(node, facts, write), answer };
+        }
     };
     if !node.asks_for_review() {
         return Step::refuse(node, Reason::NoReviewDue);

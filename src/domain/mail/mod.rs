@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::record::Fingerprint;
 pub use super::record::Name as MailName;
 use super::{MailAnswer, Token, WorkKey};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::id::NodeId;
 pub use record::{Cursor, Message};
 pub(crate) use record::{Head, Sending, SendingState, decode_sending};
