@@ -125,7 +125,7 @@ def judge(trial, world, code, stands, gone, changed):
 
 def is_settled(case):
     """Does its effect outlast the lease?"""
-    return case.argv[0] in ("release", "complete")
+    return case.argv[0] in ("release", "complete", "reject", "cancel", "block", "requeue", "prune")
 
 
 def is_all_gone(world):
@@ -176,7 +176,12 @@ def take(world):
         world.require(holder["owner"] == before.owner, f"held by {holder['owner']}, and on disk by {before.owner}")
         due = holder["remaining_ms"] / 1000
         answer = world.ask("acquire", world.node, "--owner", "bob", "--lease", LONG, "--wait=10s", due=due)
-    ended = {"blocked": (4, "BLOCKED"), "done": (1, "ALREADY_DONE")}.get(before.state)
+    ended = {
+        "blocked": (4, "BLOCKED"),
+        "done": (1, "ALREADY_DONE"),
+        "failed": (4, "FAILED"),
+        "cancelled": (4, "CANCELLED"),
+    }.get(before.state)
     got = (answer.code, answer.json.get("code"))
     world.require(got == (ended or (0, None)), f"bob's acquire: {got}, and on disk it is {before.state}")
     if answer.code != 0:
