@@ -61,8 +61,8 @@ pub use directory::{
     Unsettled,
 };
 pub use domain::{
-    Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal, Renewal,
-    RepoPath, Token,
+    Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal,
+    Renewal, RepoPath, Text, Token, WorkKey,
 };
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

@@ -1,13 +1,17 @@
 //! Operations on a claim directory: read, decide, swap.
 
 mod claims;
+mod control;
 mod hints;
 mod keeper;
 mod lease;
 mod look;
 mod mail;
 mod next;
+mod outcome;
 mod paths;
+mod post;
+mod prune;
 mod receipts;
 mod tasks;
 mod update;
