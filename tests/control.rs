@@ -279,6 +279,47 @@ fn notes_are_kept_the_newest_hundred() {
 }
 
 #[test]
+fn with_a_receipt_each_happens_once_also_if_it_was_undone_since() {
+    let world = World::new();
+    world.say("add f");
+    fail(&world, "f");
+    world.say("add t");
+    for (at, (write, undo)) in [
+        ("block t --reason x --until 1h", "unblock t"),
+        ("block t --reason x", ""),
+        ("unblock t", "block t --reason y"),
+        ("requeue f", "cancel f"),
+        ("join t a", "detach t a"),
+        ("detach t b", "join t b"),
+        ("note t x", "note t y"),
+        ("cancel t --reason x", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        if write.starts_with("detach") {
+            world.say("join t b");
+        }
+        let write = format!("{write} --owner w --receipt r{at}");
+        let first: Value = world.json(&write).expect(0);
+        assert_eq!(first["replay"], false, "{write}");
+        if !undo.is_empty() {
+            assert_eq!(world.say(undo).exit, 0, "{undo}");
+        }
+        let id = if write.contains(" f ") { "f" } else { "t" };
+        let version = world.stored(id)["version"].clone();
+        let again: Value = world.json(&write).expect(0);
+        assert_eq!((&again["replay"], &again["version"]), (&json!(true), &first["version"]), "{write}");
+        assert_eq!(world.stored(id)["version"], version, "{write}");
+        world.refused(&format!("note t other --owner w --receipt r{at}"), 4, "RECEIPT_CONFLICT");
+        if write.starts_with("block t --reason x --owner") {
+            world.say("unblock t");
+            world.say("block t --reason z");
+        }
+    }
+}
+
+#[test]
 fn subscribers_come_and_go_and_end_nothing() {
     let world = World::new();
     take(&world, "bare");
