@@ -57,7 +57,8 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Directory, Lease, MailSeen, Pruned, Ran, Reserved, Seen, Unreadable, Unsettled,
+    Available, Checkup, Directory, Lease, MailSeen, Next, Nothing, Pruned, Ran, Reserved, Seen, Unreadable,
+    Unsettled,
 };
 pub use domain::{
     Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal,

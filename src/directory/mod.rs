@@ -2,10 +2,12 @@
 
 mod claims;
 mod control;
+mod hints;
 mod keeper;
 mod lease;
 mod look;
 mod mail;
+mod next;
 mod outcome;
 mod paths;
 mod post;
@@ -27,6 +29,7 @@ use crate::store::files::{FileStore, Options};
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
 pub use mail::MailSeen;
+pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use receipts::Pruned;
 
@@ -36,6 +39,7 @@ pub struct Directory {
     store: Arc<dyn Store>,
     host: Arc<dyn Host>,
     receipt: Option<ReceiptKey>,
+    queues: Arc<next::Shared>,
 }
 
 impl Directory {
@@ -64,7 +68,7 @@ impl Directory {
 
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
-        Directory { store, host, receipt: None }
+        Directory { store, host, receipt: None, queues: Arc::default() }
     }
 
     /// The clocks, randomness and process facts that this directory goes by.

@@ -7,6 +7,7 @@ mod claim;
 mod codec;
 mod control;
 mod fate;
+pub(crate) mod hint;
 mod mail;
 mod message;
 mod over;
@@ -27,7 +28,8 @@ pub use codec::{FORMAT, Malformed, attempt_json, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, decode_roster, encode_roster, encode_within_limit};
 pub use control::{Blocking, Cancel};
 pub(crate) use control::{block, cancel, requeue, unblock};
-pub use fate::{Fate, fate};
+pub(crate) use fate::became;
+pub use fate::{Became, Fate, fate};
 pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub use message::WorkKey;
@@ -35,7 +37,7 @@ pub(crate) use message::message_id;
 pub(crate) use over::ended_by_time;
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
-    Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
+    Carrier, Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
     Attempt, AttemptEnd, Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment,

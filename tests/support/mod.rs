@@ -56,6 +56,11 @@ pub struct Claimed {
     pub replay: bool,
     pub lost: bool,
     pub paths: Vec<String>,
+    /// Of a task only.
+    pub title: Option<String>,
+    /// Of a task only.
+    #[serde(default)]
+    pub input: Value,
 }
 
 /// The JSON answer of a command that did not say yes.
@@ -76,6 +81,8 @@ pub struct Refused {
     pub path: Option<String>,
     pub reserved: Option<String>,
     pub node: Option<String>,
+    /// Where nothing can be taken now.
+    pub due_in_ms: Option<i64>,
 }
 
 /// Who holds a node.

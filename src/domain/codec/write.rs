@@ -149,7 +149,7 @@ fn task_json(task: &Task) -> Value {
     with_extra(json, &task.extra)
 }
 
-fn last_write_json(last: &LastWrite) -> Value {
+pub(in crate::domain) fn last_write_json(last: &LastWrite) -> Value {
     json!({"receipt": last.receipt, "fingerprint": last.fingerprint.hex(), "answer": last.answer})
 }
 
