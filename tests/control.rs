@@ -250,6 +250,29 @@ fn requeued_runs_again_with_more_attempts_and_forgets_none() {
 }
 
 #[test]
+fn next_serves_what_came_back_and_nothing_that_has_ended() {
+    let world = World::new();
+    let next = || world.json("next").expect::<Value>(0)["id"].as_str().unwrap().to_owned();
+    for id in ["cancelled", "late", "failed", "blocked", "until"] {
+        world.say(&format!("add {id} --deadline 1h"));
+    }
+    world.say("cancel cancelled");
+    world.edit("late", |json| json["task"]["deadline"] = json!({"at": "2020-01-01T00:00:00Z"}));
+    fail(&world, "failed");
+    world.say("block blocked --reason x");
+    world.say("block until --reason x --until 1h");
+    world.refused("next", 1, "NOTHING_ELIGIBLE");
+    assert_eq!(world.stored("late")["state"], "expired", "written down on the way");
+    world.say("requeue failed");
+    assert_eq!(next(), "failed");
+    world.say("unblock blocked");
+    assert_eq!(next(), "blocked");
+    world.say("block until --reason x --until 300ms");
+    assert_eq!(world.json("next --wait=1h").expect::<Value>(0)["id"], "until", "woken by its end");
+    world.refused("next", 1, "NOTHING_ELIGIBLE");
+}
+
+#[test]
 fn two_requeues_at_once_count_once() {
     let world = World::new();
     world.say("add t");
