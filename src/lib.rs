@@ -57,11 +57,12 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Directory, Lease, MailSeen, Pruned, Ran, Reserved, Seen, Unreadable, Unsettled,
+    Available, Checkup, Directory, Lease, MailSeen, PoolSeen, Pruned, QuotaSeen, Ran, Reserved, Seen,
+    Unreadable, Unsettled,
 };
 pub use domain::{
-    Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal, Renewal,
-    RepoPath, Token,
+    Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, Name, Rate, ReceiptKey, Refusal,
+    Renewal, RepoPath, Resources, Token,
 };
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

@@ -6,7 +6,11 @@ mod lease;
 mod look;
 mod mail;
 mod paths;
+mod pools;
+mod quotas;
 mod receipts;
+mod reserve;
+mod roster;
 mod tasks;
 mod update;
 mod wait;
@@ -24,6 +28,8 @@ pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
 pub use mail::MailSeen;
 pub use paths::{Available, Reserved};
+pub use pools::PoolSeen;
+pub use quotas::QuotaSeen;
 pub use receipts::Pruned;
 
 /// A claim directory. Cheap to clone; threads may share it.

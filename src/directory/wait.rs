@@ -1,8 +1,10 @@
 //! Waiting for a node. Woken by the change, by the holder's process ending, and by the clock.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use super::reserve::shared_key;
 use super::{Directory, Lease};
 use crate::domain::{Acquire, Answer, Reason, Refusal};
 use crate::error::Result;
@@ -13,17 +15,29 @@ use crate::store::{Key, Watch};
 /// How often a claim is looked at whose process has ended while others of its group live on.
 const ORPHANS: Duration = Duration::from_millis(20);
 
+/// Of how many claims in the way the processes are waited for, besides their records.
+const PROCESSES: usize = 64;
+
 impl Directory {
     /// Takes the node `id` as soon as it can be had, waiting for at most `wait`. What no waiting helps is
     /// answered at once; a wait in vain is a [`Reason::TimedOut`] that says what it waited for.
     ///
     /// The wait never outlasts the holder's lease: at its recorded end it tries, woken or not.
     pub fn acquire(&self, id: &NodeId, request: &Acquire, wait: Duration) -> Result<Answer<Lease>> {
+        self.wait_for(wait, || self.try_acquire(id, request))
+    }
+
+    /// Tries until the answer is not one that passes by itself, for at most `wait`.
+    pub(super) fn wait_for(
+        &self,
+        wait: Duration,
+        mut attempt: impl FnMut() -> Result<Answer<Lease>>,
+    ) -> Result<Answer<Lease>> {
         let end = self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
-        let mut watched: Option<(NodeId, Box<dyn Watch + '_>)> = None;
-        let mut exit = Exit::default();
+        let mut watched: Option<(Vec<NodeId>, Box<dyn Watch + '_>)> = None;
+        let mut exits: BTreeMap<NodeId, Exit> = BTreeMap::new();
         loop {
-            let refusal = match self.try_acquire(id, request)? {
+            let refusal = match attempt()? {
                 Err(refusal) if refusal.passes() => refusal,
                 answer => return Ok(answer),
             };
@@ -31,10 +45,12 @@ impl Directory {
             if left == 0 {
                 return Ok(Err(timed_out(refusal)));
             }
-            let on = refusal.waits_for();
+            let on = refusal.waits_for_any();
             let Some((_, watch)) = watched.as_mut().filter(|(watched, _)| watched == on) else {
                 // Look out first and try once more: what changes from here on wakes.
-                watched = Some((on.clone(), self.store.watch(&Key::Node(on.clone()))));
+                let mut keys: Vec<Key> = on.iter().cloned().map(Key::Node).collect();
+                keys.extend(shared_key(&refusal)?);
+                watched = Some((on.to_vec(), self.store.watch_any(&keys)));
                 continue;
             };
             let mut nap = Duration::from_nanos(left);
@@ -42,13 +58,15 @@ impl Directory {
                 nap = nap.min(Duration::from_millis(u64::try_from(remaining).unwrap_or(0).max(1)));
             }
             // Only a claim that is in the way ends with its process.
-            if refusal.holder().is_some() && exit.look(self, on)? {
-                nap = nap.min(ORPHANS);
+            let holders = if refusal.holder().is_some() { on } else { &[] };
+            exits.retain(|node, _| holders.contains(node));
+            for node in holders.iter().take(PROCESSES) {
+                if exits.entry(node.clone()).or_default().look(self, node)? {
+                    nap = nap.min(ORPHANS);
+                }
             }
-            match &exit.descriptor {
-                Some(descriptor) => watch.wait(nap, &[descriptor.as_fd()]),
-                None => watch.wait(nap, &[]),
-            }
+            let descriptors = exits.values().filter_map(|exit| exit.descriptor.as_ref());
+            watch.wait(nap, &descriptors.map(AsFd::as_fd).collect::<Vec<_>>());
         }
     }
 }

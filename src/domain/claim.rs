@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::Step;
 use super::over::{rebased, spent};
-use super::record::RepoPath;
-use super::record::{Bound, Claim, Forced, Moment, Node, State, Token, WriteId};
+use super::record::{Bound, Claim, Forced, Moment, Name, Node, RepoPath, Resources, State, Token, WriteId};
 use super::refusal::{Holder, Reason};
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
@@ -23,8 +22,7 @@ pub struct Acquire {
     pub(crate) seen: Option<u64>,
     pub(crate) force: Option<Force>,
     pub(crate) bound: Option<Bound>,
-    /// In order, each once.
-    pub(crate) paths: Vec<RepoPath>,
+    pub(crate) resources: Resources,
 }
 
 /// A reason to take a node that somebody holds or that is blocked. Not empty.
@@ -57,7 +55,7 @@ impl Acquire {
             seen: None,
             force: None,
             bound: None,
-            paths: Vec::new(),
+            resources: Resources::default(),
         }
     }
 
@@ -87,9 +85,25 @@ impl Acquire {
 
     /// Only together with this path and everything below it, as long as the claim lasts.
     pub fn path(mut self, path: RepoPath) -> Acquire {
-        if let Err(at) = self.paths.binary_search(&path) {
-            self.paths.insert(at, path);
-        }
+        self.resources.add_path(path);
+        self
+    }
+
+    /// Only together with all of this.
+    pub fn with(mut self, resources: &Resources) -> Acquire {
+        self.resources = self.resources.union(resources);
+        self
+    }
+
+    /// Only together with a slot of this pool, as long as the claim lasts.
+    pub fn pool(mut self, pool: Name) -> Acquire {
+        self.resources.add_pool(pool);
+        self
+    }
+
+    /// Only together with so much of this quota, at least 1, which counts as used up to the end of its window.
+    pub fn quota(mut self, quota: Name, amount: u64) -> Acquire {
+        self.resources.add_quota(quota, amount);
         self
     }
 }
@@ -102,8 +116,7 @@ impl Acquire {
             .as_ref()
             .map(|bound| json!([bound.process.pid, bound.process.start, bound.until_exit]));
         let force = self.force.as_ref().map(|Force(reason)| reason);
-        let paths: Vec<&str> = self.paths.iter().map(RepoPath::as_str).collect();
-        json!([self.lease.as_millis() as u64, self.seen, force, bound, paths])
+        json!([self.lease.as_millis() as u64, self.seen, force, bound, self.resources.fields()])
     }
 }
 
@@ -184,7 +197,10 @@ fn take(
         host: mint.host.clone(),
         pid: request.bound.as_ref().map_or(mint.pid, |bound| bound.process.pid),
         bound: request.bound.clone(),
-        paths: request.paths.clone(),
+        resources: Box::new(match &node.task {
+            Some(task) => task.resources.union(&request.resources),
+            None => request.resources.clone(),
+        }),
         extra: Default::default(),
     };
     let overridden = !standing(node, facts).takeable();

@@ -8,34 +8,42 @@ mod codec;
 mod fate;
 mod mail;
 mod over;
+mod quota;
 mod receipt;
 mod record;
 mod refusal;
 mod roster;
 mod settle;
+mod shortage;
 mod standing;
 mod task;
 
 pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, for_show};
-pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, decode_roster, encode_roster, encode_within_limit};
+pub(crate) use codec::{
+    MAX_RECORD_BYTES, admit, decode, decode_quota, decode_roster, encode_quota, encode_roster,
+    encode_within_limit,
+};
 pub use fate::{Fate, fate};
 pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
+pub(crate) use quota::Quota;
+pub use quota::Rate;
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
     Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
     Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment, Name, Need, Node,
-    Outcome, RepoPath, Review, State, Task, Token, TokenHash, WriteId,
+    Outcome, RepoPath, Resources, Review, State, Task, Token, TokenHash, WriteId,
 };
-pub(crate) use record::{invalid_path, outside, refuse_pattern, without_stars};
+pub(crate) use record::{Part, invalid_path, outside, refuse_pattern, without_stars};
 pub use refusal::{Holder, PathClash, Reason, Refusal, Stale};
-pub(crate) use roster::{Clashing, Entry, EntryState, Roster};
+pub(crate) use roster::{Entry, EntryState, Pool, Roster, write_of};
 pub use settle::{Checked, Renewal, Retry, Written};
 pub(crate) use settle::{check, complete, given_back, release, renew, retry};
+pub use shortage::{PoolFull, QuotaUsed};
 pub use standing::{Facts, Lapse, Standing, standing};
 pub use task::{Submission, Submitted, Verdict};
 pub(crate) use task::{review, submit};

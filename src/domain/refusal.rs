@@ -1,6 +1,7 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
-use super::record::{Claim, Ending, Fingerprint, Need, Node, RepoPath};
+use super::record::{Claim, Ending, Fingerprint, Name, Need, Node, RepoPath};
+use super::shortage::{PoolFull, QuotaUsed};
 use crate::error::Code;
 use crate::id::NodeId;
 use crate::time::human;
@@ -81,6 +82,14 @@ pub enum Reason {
     },
     /// Another claim has a path that clashes with one asked for.
     PathClash(Box<PathClash>),
+    /// A pool asked for has no free slot.
+    PoolFull(Box<PoolFull>),
+    /// Not enough is left of a quota asked for, or there never can be.
+    QuotaUsed(Box<QuotaUsed>),
+    /// Nobody has said how many slots this pool has.
+    NoPool(Name),
+    /// Nobody has said how much of this quota there is.
+    NoQuota(Name),
     /// There is no such node.
     NotFound,
     /// A task is to wait for this node, which is none.
@@ -206,7 +215,12 @@ impl Refusal {
             Reason::SelfReview { .. } => Code::SelfReview,
             Reason::OtherRequest { .. } => Code::ReceiptConflict,
             Reason::PathClash(_) => Code::PathClash,
-            Reason::NotFound | Reason::NotSubmitted => Code::NotFound,
+            Reason::PoolFull(_) => Code::PoolFull,
+            Reason::QuotaUsed(used) if used.is_hopeless() => Code::Usage,
+            Reason::QuotaUsed(_) => Code::QuotaUsed,
+            Reason::NotFound | Reason::NotSubmitted | Reason::NoPool(_) | Reason::NoQuota(_) => {
+                Code::NotFound
+            }
             Reason::TimedOut(_) => Code::WaitTimeout,
         }
     }
@@ -217,6 +231,8 @@ impl Refusal {
             Reason::Held(_) | Reason::Blocked { .. } | Reason::NotYet(_) => true,
             Reason::Waits(need) => need.passes(),
             Reason::PathClash(clash) => clash.holder.is_some(),
+            Reason::PoolFull(full) => full.holder.is_some(),
+            Reason::QuotaUsed(used) => !used.is_hopeless(),
             _ => false,
         }
     }
@@ -225,24 +241,35 @@ impl Refusal {
     pub fn passes_in_ms(&self) -> Option<i64> {
         match &self.reason {
             Reason::NotYet(ms) => Some(*ms),
+            Reason::QuotaUsed(used) => Some(used.free_in_ms),
             _ => self.holder().and_then(|holder| holder.remaining_ms),
         }
     }
 
-    /// The node whose change may make it pass.
+    /// The node whose change may make it pass, the first to end if there are several.
     pub fn waits_for(&self) -> &NodeId {
         match &self.reason {
             Reason::Waits(need) => &need.on,
             Reason::PathClash(clash) => &clash.node,
+            Reason::PoolFull(full) => &full.node,
             _ => &self.id,
         }
     }
 
-    /// Who holds the node, or the path that clashes, where the refusal is about that.
+    /// All nodes of which each may make it pass by a change.
+    pub(crate) fn waits_for_any(&self) -> &[NodeId] {
+        match &self.reason {
+            Reason::PoolFull(full) => &full.nodes,
+            _ => std::slice::from_ref(self.waits_for()),
+        }
+    }
+
+    /// Who holds the node, the path that clashes, or the pool's slot that ends first, where the refusal is about that.
     pub fn holder(&self) -> Option<&Holder> {
         match &self.reason {
             Reason::Held(holder) | Reason::Stale(Stale::Replaced(holder)) => Some(holder),
             Reason::PathClash(clash) => clash.holder.as_ref(),
+            Reason::PoolFull(full) => full.holder.as_ref(),
             Reason::TimedOut(inner) => inner.holder(),
             _ => None,
         }
@@ -253,6 +280,24 @@ impl Refusal {
         match &self.reason {
             Reason::PathClash(clash) => Some(clash),
             Reason::TimedOut(inner) => inner.path_clash(),
+            _ => None,
+        }
+    }
+
+    /// The pool that is full, where the refusal is about that.
+    pub fn pool_full(&self) -> Option<&PoolFull> {
+        match &self.reason {
+            Reason::PoolFull(full) => Some(full),
+            Reason::TimedOut(inner) => inner.pool_full(),
+            _ => None,
+        }
+    }
+
+    /// The quota that is used up, where the refusal is about that.
+    pub fn quota_used(&self) -> Option<&QuotaUsed> {
+        match &self.reason {
+            Reason::QuotaUsed(used) => Some(used),
+            Reason::TimedOut(inner) => inner.quota_used(),
             _ => None,
         }
     }
@@ -295,6 +340,10 @@ impl Refusal {
                 shown.hex()
             ),
             Reason::PathClash(clash) => clash.message(),
+            Reason::PoolFull(full) => full.message(),
+            Reason::QuotaUsed(used) => used.message(),
+            Reason::NoPool(pool) => format!("there is no pool {pool}"),
+            Reason::NoQuota(quota) => format!("there is no quota {quota}"),
             Reason::NotFound => "there is no such node".to_owned(),
             Reason::NotSubmitted => "a task can wait only for one that has been added before".to_owned(),
             Reason::TimedOut(inner) => format!("waited in vain: {}", inner.message()),
@@ -334,6 +383,20 @@ impl Refusal {
             Reason::PathClash(_) => {
                 "work on other paths, or wait with --wait; `claim list --paths` shows what is reserved"
                     .to_owned()
+            }
+            Reason::PoolFull(full) => {
+                let pool = shell_word(full.pool.as_str());
+                format!("wait with --wait; `claim pool show {pool}` says who has the slots")
+            }
+            Reason::QuotaUsed(used) if used.is_hopeless() => {
+                format!("ask for {} at most", used.rate.limit())
+            }
+            Reason::QuotaUsed(_) => "wait with --wait".to_owned(),
+            Reason::NoPool(pool) => {
+                format!("`claim pool set {} N` gives it N slots", shell_word(pool.as_str()))
+            }
+            Reason::NoQuota(quota) => {
+                format!("`claim quota set {} 100/1h` makes one", shell_word(quota.as_str()))
             }
             Reason::NotSubmitted => format!("`claim add {id}` first"),
             Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Step;
-use super::record::{Ending, Name, Node, Outcome, Review, State, Task, WriteId, canonical};
+use super::record::{Ending, Name, Node, Outcome, Resources, Review, State, Task, WriteId, canonical};
 use super::refusal::Reason;
 use super::settle::Written;
 use super::standing::{Facts, Standing, standing};
@@ -21,6 +21,7 @@ pub struct Submission {
     priority: u8,
     after: Vec<NodeId>,
     review: bool,
+    resources: Resources,
     max_attempts: u64,
 }
 
@@ -39,6 +40,7 @@ impl Submission {
             priority: Task::DEFAULT_PRIORITY,
             after: Vec::new(),
             review: false,
+            resources: Resources::default(),
             max_attempts: Submission::DEFAULT_ATTEMPTS,
         }
     }
@@ -90,6 +92,12 @@ impl Submission {
         self
     }
 
+    /// Each claim on it takes all of this along too.
+    pub fn with(mut self, resources: &Resources) -> Submission {
+        self.resources = self.resources.union(resources);
+        self
+    }
+
     /// How many attempts it gets: 1 to 1,000,000.
     pub fn max_attempts(mut self, attempts: u64) -> Result<Submission> {
         if !(1..=1_000_000).contains(&attempts) {
@@ -116,7 +124,17 @@ impl Submission {
     pub(crate) fn arguments(&self) -> Value {
         let after: Vec<&str> = self.after.iter().map(NodeId::as_str).collect();
         let (queue, project) = (self.queue.as_str(), self.project.as_ref().map(Name::as_str));
-        json!([self.title, self.input, queue, project, self.priority, after, self.review, self.max_attempts])
+        json!([
+            self.title,
+            self.input,
+            queue,
+            project,
+            self.priority,
+            after,
+            self.review,
+            self.max_attempts,
+            self.resources.fields()
+        ])
     }
 
     fn task(&self, facts: &Facts<'_>) -> Task {
@@ -129,6 +147,7 @@ impl Submission {
             priority: self.priority,
             after: self.after.clone(),
             review: self.review,
+            resources: self.resources.clone(),
             max_attempts: self.max_attempts,
             by: self.by.clone(),
             submitted_ms: facts.now.wall_ms,
@@ -145,6 +164,9 @@ impl Submission {
             ("priority", self.priority == task.priority),
             ("after", self.after == task.after),
             ("review", self.review == task.review),
+            ("path", self.resources.paths == task.resources.paths),
+            ("pool", self.resources.pools == task.resources.pools),
+            ("quota", self.resources.quotas == task.resources.quotas),
             ("max-attempts", self.max_attempts == task.max_attempts),
         ];
         same.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect()

@@ -397,8 +397,8 @@ pub fn no_clash(directory: &Directory, how: &[String]) {
     let live: Vec<_> = nodes.iter().filter(live).collect();
     for (at, node) in live.iter().enumerate() {
         for other in &live[at + 1..] {
-            let theirs = other.claim().into_iter().flat_map(|claim| &claim.paths);
-            let mut mine = node.claim().into_iter().flat_map(|claim| &claim.paths);
+            let theirs = other.claim().into_iter().flat_map(|claim| &claim.resources.paths);
+            let mut mine = node.claim().into_iter().flat_map(|claim| &claim.resources.paths);
             let clash = mine.any(|path| theirs.clone().any(|other| path.clashes(other)));
             assert!(!clash, "{} and {} are both live:\n{}", node.id, other.id, how.join("\n"));
         }

@@ -56,6 +56,8 @@ pub struct Claimed {
     pub replay: bool,
     pub lost: bool,
     pub paths: Vec<String>,
+    pub pools: Vec<String>,
+    pub quotas: Value,
 }
 
 /// The JSON answer of a command that did not say yes.
@@ -76,6 +78,14 @@ pub struct Refused {
     pub path: Option<String>,
     pub reserved: Option<String>,
     pub node: Option<String>,
+    pub pool: Option<String>,
+    pub slots: Option<u64>,
+    pub used: Option<u64>,
+    pub quota: Option<String>,
+    pub limit: Option<u64>,
+    pub period_ms: Option<i64>,
+    pub asked: Option<u64>,
+    pub remaining_ms: Option<i64>,
 }
 
 /// Who holds a node.

@@ -2,6 +2,7 @@
 
 mod commands;
 mod mail;
+mod pool;
 mod task;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
+pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
 pub(crate) use task::{Add, Retry, Review};
 
 use claimdir::time::{parse_duration, parse_lease};
@@ -113,9 +115,22 @@ pub(crate) struct Taking {
     /// Take it from a live holder, or although it is blocked; the reason is recorded
     #[arg(long, value_name = "REASON")]
     pub(crate) force: Option<String>,
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+/// What a claim takes along, all or none. Each may be given several times.
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct With {
     /// Only together with this file or folder and all below it; may be given several times. All or none
     #[arg(long = "path", value_name = "PATH")]
     pub(crate) paths: Vec<OsString>,
+    /// Only together with a slot of this pool; may be given several times
+    #[arg(long = "pool", value_name = "NAME")]
+    pub(crate) pools: Vec<String>,
+    /// Only together with so much of this quota, 1 unless said: --quota api=3; may be given several times
+    #[arg(long = "quota", value_name = "NAME[=AMOUNT]")]
+    pub(crate) quotas: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -2,7 +2,7 @@
 
 use claimdir::domain::{Acquired, Bound, Node};
 use claimdir::time::{rfc3339, rfc3339_seconds};
-use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, NodeId, RepoPath, Result, Token};
+use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, NodeId, Result, Token};
 use serde_json::json;
 
 use super::settle::again;
@@ -61,7 +61,7 @@ pub(crate) fn request(taking: &Taking, context: &Context, directory: &Directory)
     if let Some(reason) = &taking.force {
         request = request.force(Force::because(reason)?);
     }
-    Ok(context.paths(&taking.paths)?.into_iter().fold(request, Acquire::path))
+    Ok(request.with(&context.resources(&taking.with)?))
 }
 
 pub(crate) fn take(
@@ -103,8 +103,7 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         rfc3339_seconds(claim.ends.wall_ms),
         again(acquired.replay),
     );
-    let paths: Vec<&str> = claim.paths.iter().map(RepoPath::as_str).collect();
-    let fields = json!({
+    let mut fields = json!({
         "id": node.id.as_str(),
         "owner": claim.owner,
         "generation": node.generation,
@@ -117,10 +116,12 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         "reclaimed_from": acquired.reclaimed_from,
         "forced": acquired.forced,
         "progress": node.progress,
-        "paths": paths,
         "replay": acquired.replay,
         "lost": lost.is_some(),
     });
+    for (name, value) in claim.resources.fields() {
+        fields[name] = value;
+    }
     let mut report = Report::yes(line, fields);
     if let Some(note) = takeover_note(&acquired) {
         report = report.note(note);

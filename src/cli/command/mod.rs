@@ -5,6 +5,7 @@ pub(super) mod check;
 pub(super) mod look;
 pub(super) mod mail;
 pub(super) mod place;
+pub(super) mod pool;
 pub(super) mod run;
 pub(super) mod settle;
 pub(super) mod task;

@@ -30,6 +30,7 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
     if args.review {
         request = request.review();
     }
+    request = request.with(&context.resources(&args.with)?);
     request = after.into_iter().fold(request, Submission::after);
     Ok(match directory.submit(&task, &request)? {
         Ok(submitted) => added(&submitted),

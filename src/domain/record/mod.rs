@@ -4,6 +4,7 @@ mod name;
 mod node;
 mod path;
 mod request;
+mod resources;
 mod task;
 mod token;
 
@@ -13,5 +14,7 @@ pub use path::RepoPath;
 pub(crate) use path::{invalid as invalid_path, outside, refuse_pattern, without_stars};
 pub(super) use request::canonical;
 pub use request::{Fingerprint, LastWrite};
+pub(crate) use resources::Part;
+pub use resources::Resources;
 pub use task::{Lack, Need, Review, Task};
 pub use token::{Token, TokenHash, WriteId};

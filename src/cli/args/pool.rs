@@ -1,0 +1,104 @@
+//! The arguments of `claim pool` and `claim quota`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use super::{OnLost, Run, Taking, With};
+use claimdir::time::{parse_duration, parse_lease};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct PoolCommand {
+    #[command(subcommand)]
+    pub(crate) command: Pool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Pool {
+    /// Say how many slots a pool has, making it if there is none
+    Set(PoolSet),
+    /// Show the pools, or one: its slots, and who has them until when
+    Show(ShowOf),
+    /// Run a command in the first free slot, without a node of its own; otherwise as `claim run`
+    Run(PoolRun),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct PoolSet {
+    /// The pool
+    pub(crate) name: String,
+    /// How many slots: 1 to 10000. Fewer than are in use take nothing away, and refuse new ones
+    #[arg(value_name = "N")]
+    pub(crate) slots: u64,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ShowOf {
+    /// Which; else all
+    pub(crate) name: Option<String>,
+}
+
+/// Run a command in the first free slot of a pool, without a node of its own.
+///
+/// The slot is one of the bare keys `pool:NAME/slot-1`, `slot-2` and so on. All else is as with `claim run`.
+///
+/// Exit codes: the command's own, 128+n for a signal; 75 no slot; 76 lease lost; 126 the command can't be
+/// executed, 127 it was not found; 125 any other failure of `run`, wrong usage included.
+#[derive(clap::Args, Debug)]
+pub(crate) struct PoolRun {
+    /// The pool
+    pub(crate) name: String,
+    /// How long the claim lasts without a renewal: 50ms to 30d
+    #[arg(long, env = "CLAIM_LEASE", default_value = "30s", value_parser = parse_lease)]
+    pub(crate) lease: Duration,
+    /// Wait for a slot, 5 minutes at most unless said: --wait=10s
+    #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
+    pub(crate) wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) with: With,
+    /// What becomes of the command when the lease is lost: SIGTERM and 30 ms later SIGKILL to its whole group,
+    /// SIGTERM only, or nothing
+    #[arg(long, value_enum, default_value = "kill")]
+    pub(crate) on_lost: OnLost,
+    /// Write the JSON report to this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl PoolRun {
+    /// The pool, and how to run in whichever of its slots.
+    pub(crate) fn split(self) -> (String, Run) {
+        let PoolRun { name, lease, wait, with, on_lost, report, command } = self;
+        let taking = Taking { lease, wait, seen: None, force: None, with };
+        let id = format!("pool:{name}");
+        (name, Run { id, taking, then: None, result_from_stdout: false, on_lost, report, command })
+    }
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct QuotaCommand {
+    #[command(subcommand)]
+    pub(crate) command: Quota,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Quota {
+    /// Say how much of a quota there is per so long, making it if there is none
+    Set(QuotaSet),
+    /// Show the quotas, or one: how much there is, how much of that is used, when more is free
+    Show(ShowOf),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct QuotaSet {
+    /// The quota
+    pub(crate) name: String,
+    /// How much per so long, as in 100/1h: 1 to 1000000 per 1s to 30d
+    #[arg(value_name = "LIMIT/PERIOD")]
+    pub(crate) rate: String,
+}
