@@ -76,6 +76,16 @@ impl Seen {
     }
 
     fn is_dead(&self) -> bool {
+        #[cfg(feature = "testing")]
+        match self {
+            Seen::State(EntryState::Pending) if crate::testing::fault("a pending entry makes room") => {
+                return true;
+            }
+            Seen::State(EntryState::Over) if crate::testing::fault("a claim that is over makes room") => {
+                return true;
+            }
+            _ => {}
+        }
         matches!(self, Seen::State(EntryState::Dead))
     }
 }
@@ -101,6 +111,11 @@ impl Directory {
             };
             match replaced {
                 Replaced::Done => return Ok(answer),
+                #[cfg(feature = "testing")]
+                Replaced::Changed(Some(now)) if crate::testing::fault("a roster decided once") => {
+                    self.store.replace(key, &now, &new)?;
+                    return Ok(answer);
+                }
                 Replaced::Changed(_) => {}
                 Replaced::Cancelled => self.pause_after(round)?,
                 Replaced::Unknown(error) => return Err(error),
@@ -120,6 +135,12 @@ impl Directory {
         self.change(key, |bytes| {
             let mut roster = self.decode_roster(key, bytes)?;
             let before = roster.entries.len();
+            #[cfg(feature = "testing")]
+            if crate::testing::fault("entries taken out by node") {
+                let own = roster.entries.iter().find(|entry| entry.attempt == attempt);
+                let node = own.map(|entry| entry.node.clone());
+                roster.entries.retain(|entry| Some(&entry.node) != node.as_ref());
+            }
             roster.entries.retain(|entry| entry.attempt != attempt);
             if roster.entries.len() == before {
                 Ok(Change::Keep(()))
