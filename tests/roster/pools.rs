@@ -133,11 +133,14 @@ fn a_quota_is_not_overspent() {
     assert!(a_quota_and_two_attempts().explore() > 500);
 }
 
+#[cfg(feature = "testing")]
+type MakeScene = fn() -> Scene;
+
 /// Faults built in on purpose, each of which must be found.
 #[cfg(feature = "testing")]
 #[test]
 fn the_faults_are_found() {
-    let faults: [(&'static str, fn() -> Scene); 8] = [
+    let faults: [(&'static str, MakeScene); 8] = [
         ("a roster decided once", two_nodes),
         ("a roster decided once", three_nodes_two_slots),
         ("a roster decided once", a_quota),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use claimdir::domain::{Bound, Fate, Retry, State};
-use claimdir::{Code, Directory, Error, Lease, Name, Result};
+use claimdir::{Code, Directory, Error, Lease, Name, NodeId, Result};
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::stdio;
 use serde_json::Value;
@@ -51,9 +51,18 @@ pub(crate) fn guard(args: &args::Guard) -> ! {
     std::process::exit(if watched.is_ok() { 0 } else { i32::from(FAILED) })
 }
 
+/// What to take.
+enum Target {
+    Node(NodeId),
+    /// Whichever slot of this pool is free.
+    Slot(Name),
+}
+
 fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut Facts) -> Result<Report> {
-    let id = id(&args.id)?;
-    let pool = pool.map(Name::new).transpose()?;
+    let target = match pool {
+        Some(pool) => Target::Slot(Name::new(pool)?),
+        None => Target::Node(id(&args.id)?),
+    };
     check_usage(args)?;
     let directory = context.directory_to_write()?;
     let request = acquire::request(&args.taking, context, &directory)?;
@@ -70,9 +79,9 @@ fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut 
         Ok(process) => request.bound(Bound { process, until_exit: false }),
         Err(_) => request,
     };
-    let answer = match &pool {
-        Some(pool) => directory.acquire_slot(pool, &request, args.taking.wait.unwrap_or_default())?,
-        None => acquire::take(&directory, &id, &request, &args.taking)?,
+    let answer = match &target {
+        Target::Slot(pool) => directory.acquire_slot(pool, &request, args.taking.wait.unwrap_or_default())?,
+        Target::Node(id) => acquire::take(&directory, id, &request, &args.taking)?,
     };
     let lease = match answer {
         Ok(lease) => lease,
