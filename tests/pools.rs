@@ -208,6 +208,7 @@ fn a_task_brings_what_it_needs_and_the_request_adds_to_it() {
     world.refused("acquire c --path src", 4, "PATH_CLASH");
     world.refused("acquire c --pool disk", 4, "POOL_FULL");
     assert_eq!(value(&world, "quota show api", 0)["used"], 2);
+    assert!(world.say("show t").out.contains("\n  path src/x\n  pool disk\n  pool gpu\n  quota api=2\n"));
     let shown = value(&world, "show t", 0);
     assert_eq!(
         (&shown["claim"]["pools"], &shown["claim"]["quotas"]),

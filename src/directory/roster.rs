@@ -173,13 +173,13 @@ impl Directory {
         if let Some(live) = verdict {
             return Verdict::Full(live);
         }
-        let alive = || seen.iter().filter(|(_, seen)| !seen.is_dead());
-        if nodes(alive().map(|(entry, _)| *entry)) > room {
-            Verdict::NotDead(alive().filter(|(_, seen)| seen.live().is_none()).map(|(e, _)| *e).collect())
-        } else {
-            Verdict::Room(
-                seen.iter().filter(|(_, seen)| seen.is_dead()).map(|(entry, _)| entry.attempt).collect(),
-            )
+        let alive = seen.iter().filter(|(_, seen)| !seen.is_dead());
+        match nodes(alive.map(|(entry, _)| *entry)).checked_sub(room) {
+            None | Some(0) => {
+                let dead = seen.iter().filter(|(_, seen)| seen.is_dead());
+                Verdict::Room(dead.map(|(entry, _)| entry.attempt).collect())
+            }
+            Some(too_many) => Verdict::NotDead(to_move_on(&seen, too_many)),
         }
     }
 
@@ -257,6 +257,18 @@ impl Directory {
     pub(super) fn decode_roster(&self, key: &Key, bytes: &[u8]) -> Result<Roster> {
         decode_roster(bytes).map_err(|why| self.unreadable(key, &why))
     }
+}
+
+/// Of entries that are not dead, `too_many` of them, those whose nodes are to say that they are. No more than needed:
+/// each costs a write. One whose end can't be believed does not die of it, so they come in only with all the others.
+fn to_move_on<'a>(seen: &[(&'a Entry, Seen)], too_many: usize) -> Vec<&'a Entry> {
+    let over = |seen: &Seen| matches!(seen, Seen::State(EntryState::Over | EntryState::Pending));
+    let mortal: Vec<&Entry> = seen.iter().filter(|(_, seen)| over(seen)).map(|(entry, _)| *entry).collect();
+    if mortal.len() < too_many {
+        let open = seen.iter().filter(|(_, seen)| !seen.is_dead() && seen.live().is_none());
+        return open.map(|(entry, _)| *entry).collect();
+    }
+    mortal.into_iter().take(too_many).collect()
 }
 
 /// How many nodes these entries are of.

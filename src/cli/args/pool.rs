@@ -22,6 +22,11 @@ pub(crate) enum Pool {
     /// Show the pools, or one: its slots, and who has them until when
     Show(ShowOf),
     /// Run a command in the first free slot, without a node of its own; otherwise as `claim run`
+    ///
+    /// The slot is one of the bare keys `pool:NAME/slot-1`, `slot-2` and so on.
+    ///
+    /// Exit codes: the command's own, 128+n for a signal; 75 no slot; 76 lease lost; 126 the command can't be
+    /// executed, 127 it was not found; 125 any other failure of `run`, wrong usage included.
     Run(PoolRun),
 }
 
@@ -40,12 +45,6 @@ pub(crate) struct ShowOf {
     pub(crate) name: Option<String>,
 }
 
-/// Run a command in the first free slot of a pool, without a node of its own.
-///
-/// The slot is one of the bare keys `pool:NAME/slot-1`, `slot-2` and so on. All else is as with `claim run`.
-///
-/// Exit codes: the command's own, 128+n for a signal; 75 no slot; 76 lease lost; 126 the command can't be
-/// executed, 127 it was not found; 125 any other failure of `run`, wrong usage included.
 #[derive(clap::Args, Debug)]
 pub(crate) struct PoolRun {
     /// The pool
