@@ -374,7 +374,7 @@ fn never_more_have_slots_than_there_are() {
         // Some share a node, which is nobody else's meanwhile.
         let node = format!("n{}", number / 2);
         for _ in 0..3 {
-            let mut arguments = vec!["acquire", &node, "--json", "--wait=10m", "--quota", "api"];
+            let mut arguments = vec!["acquire", &node, "--json", "--wait=2m", "--quota", "api"];
             pools.iter().for_each(|(pool, _)| arguments.extend(["--pool", pool]));
             let claimed: support::Claimed = world.run(&arguments).expect(0);
             let marks: Vec<_> = pools.iter().map(|(pool, slots)| mark(&held, pool, *slots)).collect();
@@ -398,7 +398,7 @@ fn never_more_run_than_there_are_slots() {
     let script =
         r#"for n in 0 1 2; do mkdir "held$n" 2>/dev/null && { rmdir "held$n"; exit 0; }; done; exit 9"#;
     let run = |_| {
-        let told = said(world.claim().args(["pool", "run", "gpu", "--wait=10m", "--", "sh", "-c", script]));
+        let told = said(world.claim().args(["pool", "run", "gpu", "--wait=2m", "--", "sh", "-c", script]));
         assert_eq!(told.exit, 0, "{told:?}");
     };
     thread::scope(|scope| (0..20).for_each(|number| drop(scope.spawn(move || run(number)))));

@@ -14,7 +14,7 @@ mod record;
 mod refusal;
 mod roster;
 mod settle;
-mod shortage;
+mod shared;
 mod standing;
 mod task;
 
@@ -39,11 +39,11 @@ pub use record::{
     Outcome, RepoPath, Resources, Review, State, Task, Token, TokenHash, WriteId,
 };
 pub(crate) use record::{Part, invalid_path, outside, refuse_pattern, without_stars};
-pub use refusal::{Holder, PathClash, Reason, Refusal, Stale};
+pub use refusal::{Holder, Reason, Refusal, Stale};
 pub(crate) use roster::{Entry, EntryState, Pool, Roster, write_of};
 pub use settle::{Checked, Renewal, Retry, Written};
 pub(crate) use settle::{check, complete, given_back, release, renew, retry};
-pub use shortage::{PoolFull, QuotaUsed};
+pub use shared::{PathClash, PoolFull, QuotaUsed};
 pub use standing::{Facts, Lapse, Standing, standing};
 pub use task::{Submission, Submitted, Verdict};
 pub(crate) use task::{review, submit};

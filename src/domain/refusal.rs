@@ -1,7 +1,7 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
-use super::record::{Claim, Ending, Fingerprint, Name, Need, Node, RepoPath};
-use super::shortage::{PoolFull, QuotaUsed};
+use super::record::{Claim, Ending, Fingerprint, Name, Need, Node};
+use super::shared::{PathClash, PoolFull, QuotaUsed};
 use crate::error::Code;
 use crate::id::NodeId;
 use crate::time::human;
@@ -96,39 +96,6 @@ pub enum Reason {
     NotSubmitted,
     /// The wait ended first; what it waited for.
     TimedOut(Box<Refusal>),
-}
-
-/// A path asked for and the one that is in its way.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathClash {
-    /// The path asked for.
-    pub path: RepoPath,
-    /// The path reserved: the same, above or below.
-    pub reserved: RepoPath,
-    /// The node whose claim has it.
-    pub node: NodeId,
-    /// Who holds that node; `None`: its record can't be read.
-    pub holder: Option<Holder>,
-}
-
-impl PathClash {
-    fn message(&self) -> String {
-        let PathClash { path, reserved, node, holder } = self;
-        let what = if path == reserved {
-            format!("the path {path} is reserved")
-        } else {
-            format!("the path {path} clashes with {reserved}, which is reserved")
-        };
-        match holder {
-            Some(holder) => format!(
-                "{what} by {} with {node} (generation {}, {})",
-                holder.owner,
-                holder.generation,
-                holder.until()
-            ),
-            None => format!("{what} with {node}, whose record can't be read"),
-        }
-    }
 }
 
 /// Who holds a node, and until when.

@@ -1,12 +1,20 @@
 //! A claim that takes a path, a slot and an amount along and is stopped for good before each of its calls of the
 //! store, and what others find then.
 
-use claimdir::{Acquire, Code, Refusal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crate::explore::id;
+use claimdir::host::{Host, Life, Now, Place, Process};
+use claimdir::store::{Key, Memory, Store};
+use claimdir::{Acquire, Code, Directory, Refusal, Result};
+
+use crate::explore::{TestHost, id};
 use crate::pools::{furnish, name};
 use crate::stops::{World, keyed};
 use crate::{LEASE, with_path};
+
+const PATHS: &str = "rosters/paths.roster";
 
 fn all(owner: &str) -> Acquire {
     with_path(owner, "p").pool(name("one")).quota(name("two"), 1)
@@ -102,10 +110,92 @@ fn a_refusal_costs_nothing() {
     let unknown = with_path("x", "p").pool(name("zzz"));
     assert_eq!(refused(&world, "n", &unknown).code(), Code::NotFound);
     assert_eq!(before("quotas"), quotas);
-    let key = |text: &str| claimdir::store::Key::internal(text).unwrap();
-    for roster in ["rosters/paths.roster", "rosters/pools/two"] {
-        let bytes = claimdir::store::Store::read(world.memory.as_ref(), &key(roster)).unwrap().unwrap();
+    for roster in [PATHS, "rosters/pools/two"] {
+        let bytes = world.memory.read(&Key::internal(roster).unwrap()).unwrap().unwrap();
         assert!(!String::from_utf8(bytes).unwrap().contains("token_hash"), "{roster}");
     }
     assert!(world.directory().node(&id("n")).unwrap().is_none());
+}
+
+/// Two attempts at one node are one node: there is room, and so nobody makes it say that it has moved on.
+#[test]
+fn a_pool_counts_nodes_and_not_attempts() {
+    for left in 0.. {
+        let world = World::default();
+        furnish(&world.directory());
+        let request = Acquire::by("n").lease(LEASE).pool(name("two"));
+        let told = [(); 2].map(|()| world.request(&world.stopping(left, false), "n", &request));
+        let stands = world.directory().node(&id("n")).unwrap().is_some();
+        let other = Acquire::by("m").lease(LEASE).pool(name("two"));
+        assert!(
+            world.request(&world.directory(), "m", &other).unwrap().is_some(),
+            "stopped before call {left}"
+        );
+        assert_eq!(world.directory().node(&id("n")).unwrap().is_some(), stands, "stopped before call {left}");
+        if told.iter().any(Result::is_ok) {
+            return;
+        }
+    }
+}
+
+/// A host during whose first pause somebody empties the roster of paths, and no time passes.
+struct Meddling {
+    host: TestHost,
+    memory: Arc<Memory>,
+    done: AtomicBool,
+}
+
+impl Host for Meddling {
+    fn now(&self) -> Now {
+        self.host.now()
+    }
+    fn mono_ns(&self) -> u64 {
+        self.host.mono_ns()
+    }
+    fn place(&self) -> &Place {
+        self.host.place()
+    }
+    fn name(&self) -> String {
+        self.host.name()
+    }
+    fn random(&self) -> Result<u128> {
+        self.host.random()
+    }
+    fn pause(&self, length: Duration) {
+        if self.done.swap(true, Ordering::SeqCst) {
+            return self.host.pause(length);
+        }
+        let key = Key::internal(PATHS).unwrap();
+        let bytes = self.memory.read(&key).unwrap().unwrap();
+        let empty = br#"{"format":1,"version":9,"write":"9","entries":[]}"#;
+        self.memory.replace(&key, &bytes, empty).unwrap();
+    }
+    fn process(&self, pid: u32, group: Option<u32>) -> Result<Process> {
+        self.host.process(pid, group)
+    }
+    fn life(&self, process: &Process) -> Life {
+        self.host.life(process)
+    }
+}
+
+/// Who is refused by a later roster takes its path back; whoever was waiting for it goes on, and leaves a node alone
+/// that nobody has owned.
+#[test]
+fn what_its_author_has_taken_back_is_in_nobodys_way() {
+    let mut met = false;
+    for left in 0..12 {
+        let world = World::default();
+        let _ = world.request(&world.stopping(left, false), "n", &with_path("n", "p"));
+        let stands = world.directory().node(&id("n")).unwrap().is_some();
+        let host = TestHost::new(&world.clock, 77);
+        let host = Arc::new(Meddling { host, memory: world.memory.clone(), done: AtomicBool::new(false) });
+        let directory = Directory::over(world.memory.clone(), host.clone());
+        let told = world.request(&directory, "m", &with_path("m", "p")).unwrap();
+        if host.done.load(Ordering::SeqCst) {
+            met = true;
+            assert!(told.is_some() && !stands, "stopped before call {left}");
+            assert!(world.directory().node(&id("n")).unwrap().is_none(), "stopped before call {left}");
+        }
+    }
+    assert!(met, "nobody waited");
 }

@@ -1,10 +1,43 @@
-//! Pools and quotas that had not enough for a claim.
+//! What stands in a claim's way that is shared: paths that others have, pools and quotas that have not enough.
 
 use super::quota::Rate;
-use super::record::Name;
+use super::record::{Name, RepoPath};
 use super::refusal::Holder;
 use crate::id::NodeId;
 use crate::time::human;
+
+/// A path asked for and the one that is in its way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathClash {
+    /// The path asked for.
+    pub path: RepoPath,
+    /// The path reserved: the same, above or below.
+    pub reserved: RepoPath,
+    /// The node whose claim has it.
+    pub node: NodeId,
+    /// Who holds that node; `None`: its record can't be read.
+    pub holder: Option<Holder>,
+}
+
+impl PathClash {
+    pub(super) fn message(&self) -> String {
+        let PathClash { path, reserved, node, holder } = self;
+        let what = if path == reserved {
+            format!("the path {path} is reserved")
+        } else {
+            format!("the path {path} clashes with {reserved}, which is reserved")
+        };
+        match holder {
+            Some(holder) => format!(
+                "{what} by {} with {node} (generation {}, {})",
+                holder.owner,
+                holder.generation,
+                holder.until()
+            ),
+            None => format!("{what} with {node}, whose record can't be read"),
+        }
+    }
+}
 
 /// A pool without a free slot.
 #[derive(Clone, Debug, PartialEq)]
