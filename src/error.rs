@@ -14,6 +14,8 @@ pub enum Code {
     ClaimHeld,
     /// The node has ended as done.
     AlreadyDone,
+    /// An earlier call of the same request has taken the node to do the same work.
+    AlreadyRun,
     /// There is nothing to take or to read.
     NothingEligible,
     /// There is no such node.
@@ -82,6 +84,7 @@ impl Code {
         match self {
             Code::ClaimHeld => "CLAIM_HELD",
             Code::AlreadyDone => "ALREADY_DONE",
+            Code::AlreadyRun => "ALREADY_RUN",
             Code::NothingEligible => "NOTHING_ELIGIBLE",
             Code::NotFound => "NOT_FOUND",
             Code::Usage => "USAGE",
@@ -118,9 +121,12 @@ impl Code {
     /// The exit code of the command that answers with this code.
     pub fn exit(self) -> u8 {
         match self {
-            Code::ClaimHeld | Code::AlreadyDone | Code::NothingEligible | Code::NotFound | Code::NotReady => {
-                1
-            }
+            Code::ClaimHeld
+            | Code::AlreadyDone
+            | Code::AlreadyRun
+            | Code::NothingEligible
+            | Code::NotFound
+            | Code::NotReady => 1,
             Code::Usage | Code::InvalidId | Code::InvalidPath => 2,
             Code::StaleClaim | Code::StaleVersion => 3,
             Code::IdempotencyConflict

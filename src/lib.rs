@@ -57,8 +57,8 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Directory, Lease, MailSeen, PoolSeen, Pruned, QuotaSeen, Ran, Reserved, Seen,
-    Unreadable, Unsettled,
+    Available, Checkup, Directory, Lease, MailSeen, Next, Nothing, PoolSeen, Pruned, QuotaSeen, Ran,
+    Reserved, Seen, Unreadable, Unsettled,
 };
 pub use domain::{
     Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, Name, Rate, ReceiptKey, Refusal,

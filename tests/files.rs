@@ -424,6 +424,22 @@ fn a_record_that_may_not_be_read_stops_no_other() {
 }
 
 #[test]
+fn a_folder_that_may_not_be_read_stops_no_other() {
+    let world = with_good();
+    let Some(nobody) = as_nobody(&world) else { return };
+    world.take("a/sub/n");
+    world.take("z");
+    let folder = world.dir().join("a/sub");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let list: Value = nobody(&["list", "--json"]).expect(6);
+    assert_eq!((&list["nodes"][0]["id"], &list["nodes"][1]["id"]), (&json!("good"), &json!("z")));
+    assert_eq!(list["unreadable"][0]["id"], "a/sub");
+    assert!(list["unreadable"][0]["message"].as_str().unwrap().contains(folder.to_str().unwrap()), "{list}");
+    let doctor: Value = nobody(&["doctor", "--json"]).expect(6);
+    assert_eq!((&doctor["faults"], &doctor["records"]), (&json!(1), &json!(2)), "{doctor}");
+}
+
+#[test]
 fn where_no_directory_may_be_made_that_is_said() {
     let world = World::new();
     let Some(nobody) = as_nobody(&world) else { return };

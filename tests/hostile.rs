@@ -3,15 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claimdir::host::Os;
 use claimdir::store::files::{FileStore, Options};
-use claimdir::store::{Key, Store};
+use claimdir::store::{Key, Prefix, Store};
 use claimdir::{Acquire, Directory, NodeId, Renewal, Token};
-use proptest::collection::vec;
+use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -156,9 +157,76 @@ proptest! {
         let file = PathBuf::from(store.place(Some(&one)));
         prop_assert!(file.starts_with(&path) && file.is_file());
         prop_assert!(file.components().all(|part| part.as_os_str() != ".."));
-        prop_assert_eq!(store.list(&claimdir::store::Prefix::Nodes, None, 9).unwrap(), [one]);
+        prop_assert_eq!(store.list(&Prefix::Nodes, None, 9).unwrap(), [one]);
         prop_assert_eq!(names(scratch.path()), [".claims"]);
     }
+
+    #[test]
+    fn any_ids_are_listed_in_order(
+        ids in btree_set(id(), 1..24),
+        other in id(),
+        which in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
+        limit in 0usize..9,
+    ) {
+        let scratch = tempfile::tempdir().unwrap();
+        let store = FileStore::open(&scratch.path().join(".claims"), UNSYNCED, Arc::new(Os::new())).unwrap();
+        for id in &ids {
+            prop_assert!(store.make(&Key::Node(id.clone())).unwrap());
+        }
+        let nodes: BTreeSet<&str> = ids.iter().map(NodeId::as_str).collect();
+        let one = *which.get(&nodes.iter().copied().collect::<Vec<_>>());
+        let part = one.char_indices().map(|(at, _)| &one[..at]).nth(cut.index(one.chars().count())).unwrap();
+        let folder = one.rsplit_once('/').map_or(one, |(folder, _)| folder);
+        let below: BTreeSet<&str> = nodes.iter().copied().filter(|id| is_below(folder, id)).collect();
+        for after in [None, Some(one), Some(part), Some(folder), Some(other.as_str())] {
+            for limit in [limit, usize::MAX] {
+                prop_assert_eq!(listed(&store, &Prefix::Nodes, after, limit), page(&nodes, after, limit));
+                prop_assert_eq!(listed(&store, &Prefix::Below(folder), after, limit), page(&below, after, limit));
+            }
+        }
+    }
+
+    #[test]
+    fn any_hints_are_listed_in_order(
+        ids in btree_set(id(), 1..24),
+        which in any::<prop::sample::Index>(),
+        limit in 0usize..9,
+    ) {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join(".claims");
+        let store = FileStore::open(&path, UNSYNCED, Arc::new(Os::new())).unwrap();
+        store.prepare().unwrap();
+        // A name of the store's own is an entry or a folder.
+        let is_entry = |id: &&NodeId| !ids.iter().any(|other| is_below(id.as_str(), other.as_str()));
+        let hints: Vec<String> = ids.iter().filter(is_entry).map(|id| format!("due/{id}")).collect();
+        for hint in &hints {
+            store.hint(&Key::internal(hint.clone()).unwrap()).unwrap();
+        }
+        let all: BTreeSet<&str> = hints.iter().map(String::as_str).collect();
+        for (after, limit) in [(None, usize::MAX), (Some(which.get(&hints).as_str()), limit)] {
+            prop_assert_eq!(listed(&store, &Prefix::Internal("due"), after, limit), page(&all, after, limit));
+        }
+        for hint in &hints {
+            store.unhint(&Key::internal(hint.clone()).unwrap()).unwrap();
+        }
+        prop_assert!(names(&path.join(".store/due")).is_empty());
+    }
+}
+
+fn is_below(folder: &str, id: &str) -> bool {
+    id.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What a listing has to say of these keys.
+fn page(keys: &BTreeSet<&str>, after: Option<&str>, limit: usize) -> Vec<String> {
+    let rest = keys.iter().filter(|key| after.is_none_or(|after| **key > after));
+    rest.take(limit).map(|key| (*key).to_owned()).collect()
+}
+
+fn listed(store: &dyn Store, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Vec<String> {
+    let keys = store.list(prefix, after, limit).unwrap();
+    keys.iter().map(|key| key.name().to_owned()).collect()
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -174,6 +242,8 @@ fn id() -> impl Strategy<Value = NodeId> {
         Just("%2E".to_owned()),
         Just("%".to_owned()),
         Just("a".repeat(300)),
+        (238usize..242, "[ !0/b]{0,3}").prop_map(|(length, tail)| "a".repeat(length) + &tail),
+        (78usize..82, "[a-c]{0,2}").prop_map(|(length, head)| head + &"ä".repeat(length)),
         (238usize..242, "\\.{1,2}[a-b]?").prop_map(|(length, tail)| "a".repeat(length) + &tail),
         "[a-c%./ \\\\_-]{1,3}",
         any::<String>(),

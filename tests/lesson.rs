@@ -5,7 +5,11 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
+use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use support::{Running, World, race, said, until, words};
 
 #[test]
@@ -99,4 +103,66 @@ fn a_claimant_killed_in_its_work_gives_the_node_back_without_a_manual_delete() {
     assert_eq!((bob.generation, bob.attempt), (2, 2));
     assert_eq!(bob.reclaimed_from.as_deref(), Some("alice"));
     world.refused(&format!("renew parser --token {}", claimed.token), 3, "STALE_CLAIM");
+}
+
+/// Stands still in its work beyond its lease, and then goes on as if nothing had happened: tells of each thing that it
+/// tries the exit code and the answer.
+const STALLED: &str = r#"
+    export CLAIM_OWNER=alice
+    eval "$("$CLAIM" acquire earlier --export)" && "$CLAIM" complete --quiet
+    eval "$("$CLAIM" acquire job --lease 2s --export)"
+    touch at-work
+    read -r _
+    try() { answer=$("$CLAIM" "$@" --json); echo "$? $answer"; }
+    try check
+    try renew
+    try renew --progress '"half"'
+    try mail send box '"done"' --claim job
+    try mail send box '"done"' --claim job --receipt late
+    try retry
+    try release
+    try release --block stuck
+    try complete --result '"by alice"'
+    try complete --result '"by alice"' --receipt late
+    try review job --accept
+    try review earlier --accept
+"#;
+
+#[test]
+fn a_worker_stalled_beyond_its_lease_is_replaced_and_then_refused_everything() {
+    let world = World::new();
+    for line in ["add job --review", "add earlier --review"] {
+        assert_eq!(world.say(line).exit, 0);
+    }
+    let mut worker = Running::spawn(world.shell(STALLED).stdin(Stdio::piped()));
+    until("alice is at work", || world.root.join("at-work").exists());
+    let pid = Pid::from_child(&worker.0);
+    kill_process(pid, Signal::STOP).unwrap();
+    let stat = format!("/proc/{}/stat", worker.id());
+    until("alice stands still", || fs::read_to_string(&stat).unwrap().contains(") T "));
+    let bob = world.take("job --owner bob --lease 1h --wait=5m");
+    assert_eq!((bob.generation, bob.attempt), (2, 2));
+    assert_eq!(bob.reclaimed_from.as_deref(), Some("alice"));
+    let before = world.snapshot();
+    worker.0.stdin.take().unwrap().write_all(b"go on\n").unwrap();
+    kill_process(pid, Signal::CONT).unwrap();
+    let said = worker.said();
+    let told: Vec<(&str, Value)> =
+        said.out.lines().filter_map(|line| line.split_once(' ')).map(json_of).collect();
+    let codes: Vec<(&str, &str)> =
+        told.iter().map(|(exit, json)| (*exit, json["code"].as_str().unwrap())).collect();
+    let (fenced, late) = codes.split_at(10);
+    assert!(fenced.iter().all(|code| *code == ("3", "STALE_CLAIM")), "{said:?}");
+    assert!(told[..10].iter().all(|(_, json)| json["holder"]["owner"] == "bob"), "{said:?}");
+    assert_eq!(late, [("1", "NOT_READY"), ("4", "SELF_REVIEW")], "{said:?}");
+    let mut after = world.snapshot();
+    after.retain(|file| before.contains(file));
+    assert_eq!(after, before, "nothing was changed");
+    assert_eq!(world.say(&format!("complete job --token {}", bob.token)).exit, 0);
+    assert_eq!(world.stored("job")["outcome"]["by"], "bob");
+    assert_eq!(world.say("mail list box").exit, 1, "no mail was sent");
+}
+
+fn json_of<'a>((exit, answer): (&'a str, &str)) -> (&'a str, Value) {
+    (exit, serde_json::from_str(answer).unwrap())
 }

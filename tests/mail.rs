@@ -359,3 +359,56 @@ fn edit(path: &std::path::Path, from: &str, to: &str) {
     assert!(text.contains(from), "{text}");
     fs::write(path, text.replace(from, to)).unwrap();
 }
+
+#[test]
+fn a_page_and_an_acknowledgement_with_a_receipt_happen_once() {
+    let world = World::new();
+    for n in 1..=4 {
+        send(&world, &n.to_string());
+    }
+    let twice = |line: &str| -> Value {
+        let mut first: Value = world.json(line).expect(0);
+        let before = world.snapshot();
+        let mut again: Value = world.json(line).expect(0);
+        assert_eq!(world.snapshot(), before, "{line}: a replay writes nothing");
+        assert_eq!((&first["replay"], &again["replay"]), (&json!(false), &json!(true)), "{line}");
+        for answer in [&mut first, &mut again] {
+            answer.as_object_mut().unwrap().retain(|name, _| !["replay", "hint"].contains(&name.as_str()));
+        }
+        assert_eq!(first, again, "{line}");
+        first
+    };
+    let page = twice("mail read box --as bob --limit 2 --receipt r1");
+    let acked = twice("mail ack box 1 --as bob --receipt a1");
+    assert_eq!((&acked["acknowledged"], &acked["handed_out"]), (&json!(1), &json!(2)));
+    assert_eq!(read(&world, "--as bob").0, [2, 3, 4]);
+    twice("mail read box --as bob --receipt r2"); // which moves nothing
+    let last: Value = world.json("mail ack box 4 --as bob --receipt a2").expect(0);
+    assert_eq!(last["acknowledged"], 4);
+    // Later requests have moved on, and the first answers are as they were.
+    let again: Value = world.json("mail read box --as bob --limit 2 --receipt r1").expect(0);
+    assert_eq!((&again["messages"], &again["handed_out"]), (&page["messages"], &json!(2)));
+    let again: Value = world.json("mail ack box 1 --as bob --receipt a1").expect(0);
+    assert_eq!((&again["acknowledged"], &again["replay"]), (&json!(1), &json!(true)));
+    for other in
+        ["read box --as bob --limit 3", "read box --as eve --limit 2", "ack box 1 --as bob", "send box 1"]
+    {
+        refused(world.json(&format!("mail {other} --receipt r1")), 4, "RECEIPT_CONFLICT");
+    }
+    refused(world.json("acquire n --receipt a1"), 4, "RECEIPT_CONFLICT");
+    refused(world.json("mail ack box 4 --as bob --receipt a1"), 4, "RECEIPT_CONFLICT");
+    assert_eq!(world.json("doctor").exit, 0);
+}
+
+#[test]
+fn a_refused_read_or_acknowledgement_writes_no_receipt() {
+    let world = World::new();
+    send(&world, "1");
+    let before = world.snapshot();
+    refused(world.json("mail ack box 1 --as bob --receipt k"), 4, "IDEMPOTENCY_CONFLICT");
+    refused(world.json("mail read void --as bob --receipt k"), 1, "NOTHING_ELIGIBLE");
+    let zero: Value = world.json("mail ack box 0 --as bob --receipt k").expect(0);
+    assert_eq!(zero["replay"], true);
+    assert_eq!(world.snapshot(), before);
+    assert_eq!(read(&world, "--as bob --receipt k").0, [1]);
+}

@@ -14,6 +14,7 @@ use claimdir::store::{Memory, Store};
 use claimdir::{Directory, Letter, MailName, ReceiptKey};
 use serde_json::{Value, json};
 use support::fake::Fake;
+use support::stops::Stops;
 use support::turns::{Actor, Scenario, explore};
 
 type Numbers = Arc<Mutex<Vec<u64>>>;
@@ -278,4 +279,109 @@ fn two_who_read_as_one_move_its_positions_only_forward() {
         });
         Scenario { memory, actors, check }
     });
+}
+
+fn once(store: Arc<dyn Store>) -> Directory {
+    over(store).with_receipt(ReceiptKey::new("k").unwrap())
+}
+
+#[test]
+fn a_page_handed_out_again_leaves_out_what_was_pruned_since() {
+    let memory = filled(3);
+    let directory = later(memory.clone());
+    let once = directory.with_receipt(ReceiptKey::new("k").unwrap());
+    assert_eq!(read(&once, "new").map(|page| (page.messages.len(), page.replay)), Some((3, false)));
+    directory.acknowledge(&name("box"), &name("new"), 2).unwrap().unwrap();
+    prune(&directory);
+    let again = read(&once, "new").map(|page| (page.messages[0].number, page.messages.len(), page.replay));
+    assert_eq!(again, Some((3, 1, true)));
+}
+
+/// Acknowledges `number` with the receipt; tells the position that it is told.
+fn acknowledger(number: u64, told: &Numbers) -> Actor {
+    let told = told.clone();
+    Box::new(move |store| {
+        let answer = once(store).acknowledge(&name("box"), &name("old"), number).unwrap();
+        told.lock().unwrap().extend(answer.ok().map(|(cursor, _)| cursor.acknowledged));
+    })
+}
+
+#[test]
+fn retried_acknowledgements_beside_a_later_one_are_answered_alike() {
+    explore(3, || {
+        let memory = filled(1);
+        for n in 0..3 {
+            over(memory.clone()).send(&name("box"), &Letter::new("a", json!(n))).unwrap().unwrap();
+        }
+        read(&over(memory.clone()), "old");
+        let told = Numbers::default();
+        let on: Actor = Box::new(|store| {
+            let directory = over(store);
+            let _ = directory.acknowledge(&name("box"), &name("old"), 2).unwrap();
+            directory.acknowledge(&name("box"), &name("old"), 4).unwrap().unwrap();
+        });
+        let actors = vec![acknowledger(3, &told), acknowledger(3, &told), on];
+        let check = Box::new(move || {
+            let told = told.lock().unwrap();
+            assert!([0, 2].contains(&told.len()) && told.iter().all(|at| *at == 3), "{told:?}");
+        });
+        Scenario { memory, actors, check }
+    });
+}
+
+#[test]
+fn retried_reads_beside_a_sender_and_an_acknowledgement_get_one_page() {
+    explore(3, || {
+        let memory = filled(1);
+        over(memory.clone()).send(&name("box"), &Letter::new("a", json!(1))).unwrap().unwrap();
+        read(&over(memory.clone()), "old");
+        let pages: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
+        let reader = || -> Actor {
+            let pages = pages.clone();
+            Box::new(move |store| {
+                let page = read(&once(store), "old")
+                    .map_or(Vec::new(), |page| page.messages.iter().map(|message| message.number).collect());
+                pages.lock().unwrap().push(page);
+            })
+        };
+        let on: Actor = Box::new(|store| {
+            let directory = over(store);
+            directory.send(&name("box"), &Letter::new("a", json!(2))).unwrap().unwrap();
+            directory.acknowledge(&name("box"), &name("old"), 2).unwrap().unwrap();
+        });
+        let actors = vec![reader(), reader(), on];
+        let check = Box::new({
+            let pages = pages.clone();
+            move || {
+                let pages = pages.lock().unwrap();
+                assert_eq!(pages[0], pages[1]);
+            }
+        });
+        Scenario { memory, actors, check }
+    });
+}
+
+#[test]
+fn a_reader_stopped_anywhere_gets_one_answer() {
+    for stop in 0.. {
+        assert!(stop < 100, "it never ends");
+        let memory = filled(2);
+        for n in 0..2 {
+            over(memory.clone()).send(&name("box"), &Letter::new("a", json!(n))).unwrap().unwrap();
+        }
+        read(&over(memory.clone()), "old");
+        let stops = Arc::new(Stops::after(stop, memory.clone()));
+        let first = once(stops).acknowledge(&name("box"), &name("old"), 3);
+        let again = once(memory.clone()).acknowledge(&name("box"), &name("old"), 3).unwrap().unwrap().0;
+        over(memory.clone()).acknowledge(&name("box"), &name("old"), 4).unwrap().unwrap();
+        let at_last = once(memory.clone()).acknowledge(&name("box"), &name("old"), 3).unwrap().unwrap();
+        assert_eq!(
+            (at_last.0.acknowledged, at_last.1),
+            (again.acknowledged, true),
+            "stopped after {stop} calls"
+        );
+        if first.is_ok() {
+            return;
+        }
+    }
 }

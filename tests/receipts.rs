@@ -115,6 +115,16 @@ fn every_write_takes_a_receipt() {
 }
 
 #[test]
+fn what_takes_no_receipt_minds_none_in_the_environment() {
+    let world = World::new();
+    for line in ["init", "init", "prune", "list", "doctor", "where"] {
+        let mut command = world.claim();
+        let said = support::said(command.arg(line).env("CLAIM_RECEIPT", "k"));
+        assert_eq!(said.exit, 0, "{line}: {said:?}");
+    }
+}
+
+#[test]
 fn of_twenty_retries_at_once_all_get_one_claim() {
     let world = World::new();
     for round in 0..5 {
@@ -284,6 +294,16 @@ fn a_verdict_stopped_anywhere_happens_once() {
         let verdict = Verdict { accept: true, by: "r".into(), note: None, allow_self: false, seen: None };
         Ok(format!("{}", directory.review(&id("n"), &verdict)?.unwrap().node.version))
     });
+}
+
+#[test]
+fn work_with_a_receipt_is_done_at_most_once() {
+    let directory = over(Arc::new(Memory::default())).with_receipt(key("k"));
+    let mut times = 0;
+    // The owner is the same as long as the process is.
+    assert_eq!(directory.run(&id("n"), |_| times += 1).unwrap().map(|ran| ran.lost), Ok(None));
+    let refusal = directory.run(&id("n"), |_| times += 1).unwrap().map(|_| ()).unwrap_err();
+    assert_eq!((refusal.code(), times), (Code::AlreadyRun, 1));
 }
 
 impl World {

@@ -29,6 +29,8 @@ mod mutants;
 mod oracle;
 #[path = "simulation/pool.rs"]
 mod pool;
+#[path = "simulation/receipts.rs"]
+mod receipts;
 #[path = "simulation/record.rs"]
 mod record;
 #[path = "simulation/roll.rs"]
@@ -166,6 +168,11 @@ fn every_order_of_three_processes_holds() {
 #[test]
 fn every_fault_and_power_cut_is_survived() {
     search_all(with_trouble());
+}
+
+#[test]
+fn every_request_with_a_receipt_is_one_effect_and_one_answer() {
+    search_all(receipts::cases());
 }
 
 /// So many seeds are rolled unless something else is said.

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use claimdir::NodeId;
 use claimdir::host::Os;
-use claimdir::store::files::{FileStore, Files};
+use claimdir::store::files::{Entry, FileStore, Files};
 use claimdir::store::{Key, Prefix, Store};
 use libfuzzer_sys::fuzz_target;
 
@@ -57,8 +57,16 @@ impl Files for OneName {
         Ok(None)
     }
 
-    fn walk(&self, _folder: &str) -> io::Result<Vec<String>> {
-        Ok(vec![self.0.clone()])
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let below = match folder {
+            "" => Some(self.0.as_str()),
+            _ => self.0.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')),
+        };
+        let entry = |below: &str| match below.split_once('/') {
+            Some((name, _)) => Entry { name: name.to_owned(), is_folder: true },
+            None => Entry { name: below.to_owned(), is_folder: false },
+        };
+        Ok(below.map(entry).filter(|entry| !entry.name.is_empty()).into_iter().collect())
     }
 
     fn create(&self, _path: &str) -> io::Result<()> {
@@ -81,7 +89,11 @@ impl Files for OneName {
         unreachable()
     }
 
-    fn list(&self, _folder: &str) -> io::Result<Vec<String>> {
+    fn remove_folder(&self, _folder: &str) -> io::Result<()> {
+        unreachable()
+    }
+
+    fn walk(&self) -> io::Result<Vec<String>> {
         unreachable()
     }
 

@@ -55,6 +55,29 @@ def completed(world):
     world.set_up("complete", world.node, "--result", '{"by": "alice"}', token=world.token)
 
 
+def reviewable(world):
+    """A task that is done and waits for its review."""
+    world.set_up("add", world.node, "--review", "--owner", "alice")
+    completed(world)
+
+
+def mailed(world):
+    for payload in ("1", "2"):
+        world.set_up("mail", "send", "box", payload, "--as", "alice")
+
+
+def read(world):
+    """A page that was handed out."""
+    mailed(world)
+    world.set_up("mail", "read", "box", "--as", "victim")
+
+
+def prunable(world):
+    """A receipt, and messages that every reader has dealt with."""
+    read(world)
+    world.set_up("mail", "ack", "box", "2", "--as", "victim", "--receipt", "try-1")
+
+
 # What a command has done, seen in the record.
 
 
@@ -78,6 +101,30 @@ def is_done(record):
     return record.state == "done" and record.fields["outcome"]["result"] == {"by": "alice"}
 
 
+def rests(record):
+    return record.state == "ready" and record.fields.get("not_before") is not None
+
+
+def is_accepted(record):
+    return (record.fields.get("review") or {}).get("state") == "accepted"
+
+
+# And what it has done elsewhere.
+
+
+def handed_out(world):
+    return position(world, "handed_out") == 2
+
+
+def acknowledged(world):
+    return position(world, "acknowledged") == 2
+
+
+def position(world, name):
+    readers = world.ask("mail", "list", "box").json["readers"]
+    return next((reader[name] for reader in readers if reader["reader"] == "victim"), None)
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
@@ -86,6 +133,8 @@ class Case:
     situation: Callable
     # What it does to the record; None: it changes none.
     effect: Callable | None = None
+    # Where it changes something else: is that so once it has said yes?
+    stands: Callable | None = None
     # How far it may have come before that, its claim still its own to go on with.
     midway: Callable | None = None
     # Its exit code if nobody comes in between, and those it may have if somebody does.
@@ -138,6 +187,8 @@ CASES = [
     acquire("with paths", made, "--path", "src/a", "--path", "src/b", elsewhere=True, step=3),
     Case("run", ("run", "NODE", "--owner", "victim", "--lease", "LEASE", "--", "sleep", "WORK"), made, effect=released,
          midway=taken, late=frozenset({75, 76}), step=8),
+    Case("run with a receipt", ("run", "NODE", "--owner", "victim", "--lease", "LEASE", "--receipt", "try-1", "--", "sleep", "WORK"),
+         made, effect=released, midway=taken, late=frozenset({75, 76}), step=12),
     look("acquire, held", leased, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({0, 1})),
     look("acquire, done", completed, "acquire", "NODE", "--owner", "victim", exit=1, late=frozenset({1})),
     look("acquire --dry-run", expired, "acquire", "NODE", "--dry-run", late=frozenset({0, 1})),
@@ -149,8 +200,18 @@ CASES = [
     settle("release --block", is_blocked, "release", "NODE", "--block", "a question"),
     settle("complete", is_done, "complete", "NODE", "--result", '{"by": "alice"}'),
     Case("complete again", ("complete", "NODE", "--result", '{"by": "alice"}'), completed, effect=is_done),
+    settle("retry", rests, "retry", "NODE", "--reason", "a try", step=2),
+    Case("review", ("review", "NODE", "--accept", "--by", "victim"), reviewable, effect=is_accepted, late=frozenset({1, 4}),
+         meanwhile=("look", "take", "review"), step=2),
     look("add", made, "add", "other", "--input", "1", step=3),
     look("mail send", made, "mail", "send", "box", '"hello"', elsewhere=True, step=4),
+    look("mail read", mailed, "mail", "read", "box", "--as", "victim", stands=handed_out, elsewhere=True, step=4),
+    look("mail read with a receipt", mailed, "mail", "read", "box", "--as", "victim", "--receipt", "try-1",
+         stands=handed_out, elsewhere=True, step=4),
+    look("mail ack", read, "mail", "ack", "box", "2", "--as", "victim", stands=acknowledged, elsewhere=True, step=4),
+    look("mail ack with a receipt", read, "mail", "ack", "box", "2", "--as", "victim", "--receipt", "try-1",
+         stands=acknowledged, elsewhere=True, step=4),
+    look("prune", prunable, "prune", "--older", "0s", elsewhere=True, step=4),
     look("check", leased, "check", "NODE", late=frozenset({3}), meanwhile=("look", "take", "release")),
     look("show", leased, "show", "NODE"),
     look("why", expired, "why", "NODE"),

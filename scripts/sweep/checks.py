@@ -73,6 +73,7 @@ def killed(trial, world):
     is_all_gone(world)
     after = world.record()
     does = case.effect is not None and case.effect(after)
+    world.require(not (told and case.stands) or case.stands(world), f"it said {told}, and that is not so")
     on_its_way = case.midway is not None and case.midway(after)
     world.require(not (told and case.effect and not does), f"it said {told}, and the record is {after.raw!r}")
     world.require(does or on_its_way or after.raw in (before.raw, b""), f"it left {after.raw!r} instead of {before.raw!r}")
@@ -113,6 +114,7 @@ def judge(trial, world, code, stands, gone, changed):
     does = case.effect is not None and case.effect(record)
     may = {case.exit} if trial.mode == "look" else {case.exit} | case.late
     world.require(code in may, f"exit {code}, not one of {sorted(may)}")
+    world.require(code != 0 or not case.stands or case.stands(world), "exit 0, and that is not so")
     if case.effect:
         world.require(code != 0 or stands or does, f"exit 0, and the record is {record.raw!r}")
         world.require(code == 0 or not (does and changed), f"exit {code}, and its effect stands: {record.raw!r}")
@@ -125,7 +127,7 @@ def judge(trial, world, code, stands, gone, changed):
 
 def is_settled(case):
     """Does its effect outlast the lease?"""
-    return case.argv[0] in ("release", "complete")
+    return case.argv[0] in ("release", "complete", "retry")
 
 
 def is_all_gone(world):
@@ -176,6 +178,10 @@ def take(world):
         world.require(holder["owner"] == before.owner, f"held by {holder['owner']}, and on disk by {before.owner}")
         due = holder["remaining_ms"] / 1000
         answer = world.ask("acquire", world.node, "--owner", "bob", "--lease", LONG, "--wait=10s", due=due)
+    if answer.json.get("code") == "NOT_READY":  # given back for another attempt, after a rest
+        clock = before.fields["not_before"]["clock"]
+        due = next(value for name, value in clock.items() if name.endswith("mono_ms")) / 1000 - time.monotonic()
+        answer = world.ask("acquire", world.node, "--owner", "bob", "--lease", LONG, "--wait=10s", due=max(due, 0.0))
     ended = {"blocked": (4, "BLOCKED"), "done": (1, "ALREADY_DONE")}.get(before.state)
     got = (answer.code, answer.json.get("code"))
     world.require(got == (ended or (0, None)), f"bob's acquire: {got}, and on disk it is {before.state}")
@@ -212,12 +218,18 @@ def complete(world):
     return world.ask("complete", world.node, "--result", '{"by": "another"}', token=world.token).code == 0
 
 
+def review(world):
+    """Another reviewer sends it back."""
+    return world.ask("review", world.node, "--reject", "--by", "carol").code == 0
+
+
 MEANWHILE = {
     "look": lambda world: False,
     "take": take,
     "pass": take_and_release,
     "release": release,
     "complete": complete,
+    "review": review,
 }
 
 

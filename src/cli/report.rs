@@ -6,9 +6,9 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use claimdir::domain::{Holder, Reason};
-use claimdir::time::rfc3339;
-use claimdir::{Code, Error, Refusal};
+use claimdir::domain::{Became, Holder, Reason};
+use claimdir::time::{human, rfc3339};
+use claimdir::{Code, Error, Nothing, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
@@ -86,11 +86,38 @@ impl Report {
             fields.insert("asked".to_owned(), json!(short.asked));
             fields.insert("remaining_ms".to_owned(), json!(short.free_in_ms));
         }
-        if let Reason::StaleVersion { seen } = refusal.reason {
-            fields.insert("seen".to_owned(), json!(seen));
+        match &refusal.reason {
+            Reason::StaleVersion { seen } => {
+                fields.insert("seen".to_owned(), json!(seen));
+            }
+            Reason::AlreadyRun { became, .. } => {
+                fields.insert("replay".to_owned(), json!(true));
+                fields.insert("became".to_owned(), json!(became.name()));
+                if let Became::Ended(_, outcome) = became {
+                    fields.insert("result".to_owned(), outcome.result.clone());
+                    fields.insert("reason".to_owned(), json!(outcome.reason));
+                }
+            }
+            _ => {}
         }
         let report = Report { exit: code.exit(), lines: vec![line], fields, ..Report::empty() };
         report.hint(refusal.next_step())
+    }
+
+    /// There is nothing to take, and why, as far as that is known.
+    pub(crate) fn nothing(nothing: &Nothing) -> Report {
+        let code = nothing.code();
+        let mut message = "nothing can be taken now".to_owned();
+        if let Some(refusal) = &nothing.refused {
+            message = format!("{message}; {}: {}", refusal.id, refusal.message());
+        }
+        if let Some(ms) = nothing.due_in_ms {
+            message = format!("{message}; something may come up in {}", human(ms));
+        }
+        let fields = json!({"code": code.name(), "message": message, "due_in_ms": nothing.due_in_ms});
+        let word = if nothing.waited { "waited in vain" } else { "nothing" };
+        let hint = "`claim list --state waiting` shows what waits, and for what; --wait waits for it";
+        Report::yes(format!("{word} — {}", harmless(&message)), fields).exiting(code.exit()).hint(hint)
     }
 
     /// The question could not be answered.

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::Directory;
 use super::keeper::{self, Shared};
-use crate::domain::{Acquire, Acquired, Answer, Checked, Node, Refusal, Renewal, Retry, Token, Written};
+use crate::domain::{
+    self, Acquire, Acquired, Answer, Checked, Node, Reason, Refusal, Renewal, Retry, Token, Written,
+};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 
@@ -45,6 +47,9 @@ pub struct Ran<T> {
 impl Directory {
     /// Takes the node `id` at once, runs `work` with its lease renewed in the background, and gives it back.
     ///
+    /// With a receipt ([`Directory::with_receipt`]) `work` is done at most once: where an earlier call of the same
+    /// request has taken the node, the answer is [`Reason::AlreadyRun`](crate::domain::Reason::AlreadyRun).
+    ///
     /// `work` is not interrupted when the lease is lost; it can ask [`Lease::is_lost`] or be told through
     /// [`Lease::on_lost`]. The lease is never quietly taken again. The owner is the process, named by its
     /// host and id; [`Directory::run_as`] takes another request and waits.
@@ -64,6 +69,10 @@ impl Directory {
         let answer =
             if wait.is_zero() { self.try_acquire(id, request)? } else { self.acquire(id, request, wait)? };
         let lease = match answer {
+            Ok(lease) => lease.unless_replayed()?,
+            Err(refusal) => Err(refusal),
+        };
+        let lease = match lease {
             Ok(lease) => lease,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -193,6 +202,20 @@ impl Lease {
         self.settled = true;
         self.shared.stop();
         (self.token.clone(), self.acquired.clone())
+    }
+
+    /// The lease, if it was taken by this call. One that an earlier call of the same request took is left to that
+    /// call, and what became of it is the answer.
+    pub fn unless_replayed(self) -> Result<Answer<Lease>> {
+        if !self.acquired.replay {
+            return Ok(Ok(self));
+        }
+        let directory = self.directory.clone();
+        let (_, Acquired { node: taken, .. }) = self.leave();
+        let now = directory.node(&taken.id)?.unwrap_or_else(|| Node::unowned(taken.id.clone()));
+        let became = directory.with_facts(&now, |facts| domain::became(&taken, &now, facts));
+        let generation = taken.generation;
+        Ok(Err(Refusal::new(&now, Reason::AlreadyRun { generation, became })))
     }
 
     fn settle<T>(

@@ -5,7 +5,7 @@ use super::reserve::paths_key;
 use crate::domain::{Node, Standing, standing};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
-use crate::store::{Finding, Gravity, Key, Prefix};
+use crate::store::{Finding, Gravity, Key};
 
 /// What [`Directory::list`] found.
 #[derive(Debug, Default)]
@@ -16,10 +16,10 @@ pub struct Seen {
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A node whose record can't be read.
+/// A node whose record can't be read, or a folder of nodes that can't be.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// The node.
+    /// The node, or the folder as it stands in its nodes' ids.
     pub id: NodeId,
     /// What is wrong.
     pub error: Error,
@@ -52,8 +52,8 @@ impl Directory {
     /// All nodes.
     pub fn list(&self) -> Result<Seen> {
         let mut seen = Seen::default();
-        for key in self.store.list(&Prefix::Nodes, None, usize::MAX)? {
-            let Key::Node(id) = key else { continue };
+        let mut unlisted = |id, error| seen.unreadable.push(Unreadable { id, error });
+        for id in self.store.nodes(&mut unlisted)? {
             match self.node(&id) {
                 Ok(Some(node)) => seen.nodes.push(node),
                 Ok(None) => {}

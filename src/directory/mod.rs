@@ -1,10 +1,12 @@
 //! Operations on a claim directory: read, decide, swap.
 
 mod claims;
+mod hints;
 mod keeper;
 mod lease;
 mod look;
 mod mail;
+mod next;
 mod paths;
 mod pools;
 mod quotas;
@@ -27,6 +29,7 @@ use crate::store::files::{FileStore, Options};
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
 pub use mail::MailSeen;
+pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
@@ -38,6 +41,7 @@ pub struct Directory {
     store: Arc<dyn Store>,
     host: Arc<dyn Host>,
     receipt: Option<ReceiptKey>,
+    queues: Arc<next::Shared>,
 }
 
 impl Directory {
@@ -66,7 +70,7 @@ impl Directory {
 
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
-        Directory { store, host, receipt: None }
+        Directory { store, host, receipt: None, queues: Arc::default() }
     }
 
     /// The clocks, randomness and process facts that this directory goes by.

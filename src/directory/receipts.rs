@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::Directory;
 use super::update::ROUNDS;
 use crate::domain::{
-    Answer, Facts, Fingerprint, Found, LastWrite, Node, Reason, Receipt, ReceiptKey, Recorded, Step, WriteId,
-    decode_receipt, encode_receipt, find,
+    Answer, Carrier, Facts, Fingerprint, Found, LastWrite, Node, Reason, Receipt, ReceiptKey, Recorded, Step,
+    WriteId, decode_receipt, encode_receipt, find,
 };
 use crate::error::Result;
 use crate::id::NodeId;
@@ -35,6 +35,18 @@ pub(super) struct Request {
     pub(super) name: String,
     pub(super) key: Key,
     pub(super) fingerprint: Fingerprint,
+}
+
+impl Request {
+    pub(super) fn new(key: &ReceiptKey, fingerprint: Fingerprint) -> Result<Request> {
+        let name = key.hash();
+        Ok(Request { key: receipt_key(&name)?, name, fingerprint })
+    }
+
+    /// What the record carries that this request makes, with this answer.
+    pub(super) fn write(&self, answer: Value) -> LastWrite {
+        LastWrite { receipt: self.name.clone(), fingerprint: self.fingerprint.clone(), answer }
+    }
 }
 
 impl Directory {
@@ -75,12 +87,7 @@ impl Directory {
         mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Result<Option<Step<T>>>,
     ) -> Result<Answer<T>> {
         let Some(receipt) = &self.receipt else { return self.rounds(id, decide) };
-        let name = receipt.hash();
-        let request = Request {
-            key: receipt_key(&name)?,
-            fingerprint: Fingerprint::of(operation, owner, id.as_str(), arguments()),
-            name,
-        };
+        let request = Request::new(receipt, Fingerprint::of(operation, owner, id.as_str(), arguments()))?;
         self.rounds(id, |node, facts, write| self.round(&request, node, facts, write, &mut decide))
     }
 
@@ -93,40 +100,64 @@ impl Directory {
         write: WriteId,
         decide: &mut impl FnMut(&Node, &Facts<'_>, WriteId) -> Result<Option<Step<T>>>,
     ) -> Result<Option<Step<T>>> {
-        let bytes = self.store.read(&request.key)?;
-        let receipt = self.decode_receipt(&request.key, bytes.as_deref().unwrap_or_default())?;
-        let begun = match find(node, receipt.as_ref(), &request.name, &request.fingerprint) {
+        let (found, bytes) = self.found(request, &Key::Node(node.id.clone()), node)?;
+        let begun = match found {
             Found::Conflict(recorded) => {
                 let shown = request.fingerprint.clone();
                 return Ok(Some(Step::refuse(node, Reason::OtherRequest { recorded, shown })));
             }
-            Found::Answer { node, answer, settled } => {
-                match &node.last_write {
-                    Some(last) if !settled => self.settle_receipt(last, &node)?,
-                    _ => self.store.confirm(&request.key)?,
-                }
-                return Ok(Some(Step::answer(T::restore(*node, &answer))));
+            Found::Answer { record, answer, .. } => {
+                return Ok(Some(Step::answer(T::restore(*record, &answer))));
             }
             Found::NoEffect { begun } => begun,
         };
         let Some(mut step) = decide(node, facts, write)? else { return Ok(None) };
         if let (Some(next), Ok(answer)) = (&mut step.write, &step.answer) {
             // From here on the key is pinned to this request, also if it is refused later.
-            if !begun && !self.begin(request, bytes)? {
+            if !begun && !self.begin::<Node>(request, bytes)? {
                 return Ok(None);
             }
-            next.last_write = Some(LastWrite {
-                receipt: request.name.clone(),
-                fingerprint: request.fingerprint.clone(),
-                answer: answer.rest(),
-            });
+            next.last_write = Some(request.write(answer.rest()));
         }
         Ok(Some(step))
     }
 
+    /// What became of the request so far, with the receipt's bytes. `record` was read before, from `key`. An answer
+    /// that is found will be found again, also after a power cut.
+    pub(super) fn found<R: Carrier>(
+        &self,
+        request: &Request,
+        key: &Key,
+        record: &R,
+    ) -> Result<(Found<R>, Option<Vec<u8>>)> {
+        let bytes = self.store.read(&request.key)?;
+        let receipt = self.decode_receipt(&request.key, bytes.as_deref().unwrap_or_default())?;
+        let found = find(record, receipt.as_ref(), &request.name, &request.fingerprint);
+        match &found {
+            Found::Answer { settled: false, .. } => self.settle_last(key, record)?,
+            Found::Answer { settled: true, .. } => self.store.confirm(&request.key)?,
+            _ => {}
+        }
+        Ok((found, bytes))
+    }
+
+    /// Settles the receipt of the write that made `record`, which another may have published.
+    pub(super) fn settle_last<R: Carrier>(&self, key: &Key, record: &R) -> Result<()> {
+        let Some(last) = record.last_write() else { return Ok(()) };
+        #[cfg(feature = "testing")]
+        if crate::testing::fault("replaced before its receipt is settled") {
+            return Ok(());
+        }
+        self.settle_receipt(last, record, Some(key))
+    }
+
     /// Makes the receipt pending. `false`: somebody else did something to it.
-    fn begin(&self, request: &Request, bytes: Option<Vec<u8>>) -> Result<bool> {
-        let pending = Receipt {
+    pub(super) fn begin<R: Carrier>(&self, request: &Request, bytes: Option<Vec<u8>>) -> Result<bool> {
+        #[cfg(feature = "testing")]
+        if crate::testing::fault("no receipt before the effect") {
+            return Ok(true);
+        }
+        let pending = Receipt::<R> {
             fingerprint: request.fingerprint.clone(),
             at_ms: self.host.now().wall_ms,
             settled: None,
@@ -139,21 +170,32 @@ impl Directory {
         }
     }
 
-    /// Writes the answer of the request that made `node`'s version into its receipt, or makes sure that it is
-    /// there to stay. A receipt that was pruned is not made again.
-    pub(super) fn settle_receipt(&self, last: &LastWrite, node: &Node) -> Result<()> {
+    /// Writes the answer of the request that made `record` what it is into its receipt, or makes sure that it is
+    /// there to stay. A receipt that was pruned is not made again. `of`: the record's key, if another published it:
+    /// then it may not be on disk yet, and an answer must not outlive its effect in a power cut.
+    pub(super) fn settle_receipt<R: Carrier>(
+        &self,
+        last: &LastWrite,
+        record: &R,
+        of: Option<&Key>,
+    ) -> Result<()> {
         let key = receipt_key(&last.receipt)?;
         for round in 0..ROUNDS {
             let Some(bytes) = self.store.read(&key)? else { return Ok(()) };
-            match self.decode_receipt(&key, &bytes)? {
+            match self.decode_receipt::<R>(&key, &bytes)? {
                 Some(receipt) if receipt.settled.is_some() => return self.store.confirm(&key),
                 Some(receipt) if receipt.fingerprint != last.fingerprint => return Ok(()),
                 _ => {}
             }
+            #[cfg(feature = "testing")]
+            let of = of.filter(|_| !crate::testing::fault("a receipt settled before its change is on disk"));
+            if let Some(of) = of {
+                self.store.confirm(of)?;
+            }
             let settled = Receipt {
                 fingerprint: last.fingerprint.clone(),
                 at_ms: self.host.now().wall_ms,
-                settled: Some((Box::new(Node { last_write: None, ..node.clone() }), last.answer.clone())),
+                settled: Some((Box::new(record.clone().without_last_write()), last.answer.clone())),
             };
             match self.store.replace(&key, &bytes, &self.encode_receipt(&settled)?)? {
                 Replaced::Done => return Ok(()),
@@ -171,7 +213,7 @@ impl Directory {
     }
 
     /// The receipt at `key`; `None` if it was made and not written, or is gone.
-    pub(super) fn receipt_at(&self, key: &Key) -> Result<Option<Receipt>> {
+    pub(super) fn receipt_at(&self, key: &Key) -> Result<Option<Receipt<Node>>> {
         let bytes = self.store.read(key)?.unwrap_or_default();
         self.decode_receipt(key, &bytes)
     }
@@ -197,11 +239,11 @@ impl Directory {
         Ok(pruned)
     }
 
-    fn encode_receipt(&self, receipt: &Receipt) -> Result<Vec<u8>> {
+    fn encode_receipt<R: Carrier>(&self, receipt: &Receipt<R>) -> Result<Vec<u8>> {
         Ok(encode_receipt(receipt, WriteId::of(self.host.random()?)))
     }
 
-    fn decode_receipt(&self, key: &Key, bytes: &[u8]) -> Result<Option<Receipt>> {
+    fn decode_receipt<R: Carrier>(&self, key: &Key, bytes: &[u8]) -> Result<Option<Receipt<R>>> {
         decode_receipt(bytes).map_err(|why| self.unreadable(key, &why))
     }
 }

@@ -22,6 +22,7 @@ impl Directory {
                 return Ok(Err(Refusal::not_submitted(on)));
             }
         }
+        self.register(id, request.dependencies())?;
         let answer = self.update_once(
             id,
             "add",

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Directory;
+use crate::domain::hint::{self, Plan};
 use crate::domain::{
     Answer, Facts, Lack, Malformed, Need, Node, Reason, Refusal, Stale, State, Step, WriteId, decode,
     encode_within_limit,
@@ -47,9 +48,10 @@ impl Directory {
             let step = self.with_facts(&node, |facts| {
                 #[cfg(feature = "testing")]
                 let facts = &Facts { now: crate::testing::time_of_round(round, facts.now), ..*facts };
-                decide(&node, facts, write)
+                let step = decide(&node, facts, write)?;
+                Ok(step.map(|step| with_plan(&node, step, facts, write)))
             })?;
-            let Some(step) = step else {
+            let Some((step, plan)) = step else {
                 found = self.store.read(&key)?;
                 continue;
             };
@@ -65,9 +67,7 @@ impl Directory {
                 return Ok(step.answer);
             };
             let bytes = encode_within_limit(&next)?;
-            if let Some(last) = &node.last_write {
-                self.settle_receipt(last, &node)?;
-            }
+            self.settle_last(&key, &node)?;
             let expected = match found {
                 Some(bytes) => bytes,
                 None if self.store.make(&key)? => {
@@ -79,22 +79,26 @@ impl Directory {
                     continue;
                 }
             };
+            self.put_hints(&plan)?;
             let replaced = self.store.replace(&key, &expected, &bytes)?;
             #[cfg(feature = "testing")]
             let replaced = self.repeated(&key, &expected, &bytes, replaced)?;
             match replaced {
                 Replaced::Done => {
+                    self.clear_hints(&plan, &next);
                     if let Some(last) = &next.last_write {
                         // The effect stands; a receipt left pending is settled by whoever writes next.
-                        let _ = self.settle_receipt(last, &next);
+                        let _ = self.settle_receipt(last, &next, None);
                     }
                     return Ok(step.answer);
                 }
                 Replaced::Changed(now) => {
+                    self.withdraw_hints(&plan);
                     made = false;
                     found = now;
                 }
                 Replaced::Cancelled => {
+                    self.withdraw_hints(&plan);
                     self.pause_after(round)?;
                     found = self.store.read(&key)?;
                 }
@@ -220,6 +224,12 @@ impl Directory {
         needs.sort_by_key(Need::passes); // what no waiting helps is told first
         needs
     }
+}
+
+/// The step with what is to become of the task's hints, which its record is to name.
+fn with_plan<T>(node: &Node, mut step: Step<T>, facts: &Facts<'_>, write: WriteId) -> (Step<T>, Plan) {
+    let plan = step.write.as_mut().map(|next| hint::plan(node, next, facts, write.half()));
+    (step, plan.unwrap_or_default())
 }
 
 /// Is `now` what `mine`, written over `before`, became? It is the same write, or a later version of the claim that

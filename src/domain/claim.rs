@@ -23,6 +23,7 @@ pub struct Acquire {
     pub(crate) force: Option<Force>,
     pub(crate) bound: Option<Bound>,
     pub(crate) resources: Resources,
+    pub(crate) purpose: Option<Value>,
 }
 
 /// A reason to take a node that somebody holds or that is blocked. Not empty.
@@ -56,6 +57,7 @@ impl Acquire {
             force: None,
             bound: None,
             resources: Resources::default(),
+            purpose: None,
         }
     }
 
@@ -106,17 +108,29 @@ impl Acquire {
         self.resources.add_quota(quota, amount);
         self
     }
+
+    /// What it is taken for. With a receipt, another purpose makes another request; the process that the claim is
+    /// bound to then doesn't count, since it is the one that does the work, and another at each try.
+    pub fn purpose(mut self, purpose: Value) -> Acquire {
+        self.purpose = Some(purpose);
+        self
+    }
 }
 
 impl Acquire {
     /// What makes a request the same as another, its owner apart. How long it waits doesn't count.
     pub(crate) fn arguments(&self) -> Value {
+        let force = self.force.as_ref().map(|Force(reason)| reason);
+        let with = self.resources.fields();
+        let lease_ms = self.lease.as_millis() as u64;
+        if let Some(purpose) = &self.purpose {
+            return json!([lease_ms, self.seen, force, null, with, purpose]);
+        }
         let bound = self
             .bound
             .as_ref()
             .map(|bound| json!([bound.process.pid, bound.process.start, bound.until_exit]));
-        let force = self.force.as_ref().map(|Force(reason)| reason);
-        json!([self.lease.as_millis() as u64, self.seen, force, bound, self.resources.fields()])
+        json!([lease_ms, self.seen, force, bound, with])
     }
 }
 

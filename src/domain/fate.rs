@@ -1,6 +1,8 @@
 //! What became of a claim, told by the record alone: settled with its token, or lost.
 
-use super::record::{Node, State};
+use super::record::{Ending, Node, Outcome, State};
+use super::refusal::Holder;
+use super::standing::{Facts, Standing, standing};
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,47 @@ pub fn fate(taken: &Node, now: &Node) -> Fate {
         State::Cancelled(_) | State::Expired(_) => false,
     };
     if settled { Fate::Settled } else { Fate::Lost }
+}
+
+/// What became of a claim that an earlier call of the same request took, as far as the record tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Became {
+    /// It is live.
+    Held(Holder),
+    /// It is over, and nobody has taken the node since.
+    Over,
+    /// The node was ended with its token.
+    Ended(Ending, Box<Outcome>),
+    /// The record doesn't name it any more; the state that the node is in.
+    Gone(&'static str),
+}
+
+impl Became {
+    /// The name in answers.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Became::Held(_) => "held",
+            Became::Over => "over",
+            Became::Ended(ending, _) => ending.name(),
+            Became::Gone(_) => "gone",
+        }
+    }
+}
+
+/// What became of the claim that made the record `taken`, now that the record says `now`.
+pub(crate) fn became(taken: &Node, now: &Node, facts: &Facts<'_>) -> Became {
+    let token = taken.claim().map(|claim| claim.token_hash);
+    match (&now.state, standing(now, facts)) {
+        (State::Claimed(claim), at) if Some(claim.token_hash) == token => match at {
+            Standing::Held { claim, remaining_ms } => Became::Held(Holder::of(now, claim, remaining_ms)),
+            Standing::Adrift { claim } => Became::Held(Holder::of(now, claim, Some(claim.lease_ms))),
+            _ => Became::Over,
+        },
+        (_, Standing::Ended(ending, outcome)) if token.is_some() && outcome.token_hash == token => {
+            Became::Ended(ending, Box::new(outcome.clone()))
+        }
+        (state, _) => Became::Gone(state.name()),
+    }
 }
 
 #[cfg(test)]

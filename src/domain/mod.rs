@@ -6,6 +6,7 @@
 mod claim;
 mod codec;
 mod fate;
+pub(crate) mod hint;
 mod mail;
 mod over;
 mod quota;
@@ -25,14 +26,15 @@ pub(crate) use codec::{
     MAX_RECORD_BYTES, admit, decode, decode_quota, decode_roster, encode_quota, encode_roster,
     encode_within_limit,
 };
-pub use fate::{Fate, fate};
+pub(crate) use fate::became;
+pub use fate::{Became, Fate, fate};
 pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub(crate) use quota::Quota;
 pub use quota::Rate;
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
-    Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
+    Carrier, Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
     Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment, Name, Need, Node,

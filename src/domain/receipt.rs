@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::claim::Acquired;
 use super::codec::{self, Fields, Malformed};
-use super::record::{Fingerprint, Node, Token, WriteId};
+use super::record::{Fingerprint, LastWrite, Node, Token, WriteId};
 use super::settle::Written;
 use super::task::Submitted;
 use crate::error::{Error, Result};
@@ -49,48 +49,88 @@ impl std::fmt::Debug for ReceiptKey {
     }
 }
 
+/// A record that a request with a receipt changes, and that carries the answer until that is settled.
+pub(crate) trait Carrier: Clone {
+    /// The answer's field in a receipt. By another kind's field a request is known as another one.
+    const FIELD: &'static str;
+    fn last_write(&self) -> Option<&LastWrite>;
+    /// As a receipt keeps it.
+    fn without_last_write(self) -> Self;
+    fn to_json(&self) -> Map<String, Value>;
+    fn of(fields: Fields) -> Result<Self, Malformed>;
+}
+
+impl Carrier for Node {
+    const FIELD: &'static str = "answer";
+
+    fn last_write(&self) -> Option<&LastWrite> {
+        self.last_write.as_ref()
+    }
+
+    fn without_last_write(self) -> Node {
+        Node { last_write: None, ..self }
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        codec::to_json(self, true)
+    }
+
+    fn of(fields: Fields) -> Result<Node, Malformed> {
+        codec::node(fields)
+    }
+}
+
 /// A receipt as its cell says it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Receipt {
+pub(crate) struct Receipt<R> {
     pub(crate) fingerprint: Fingerprint,
     /// When it was written: milliseconds since 1970.
     pub(crate) at_ms: i64,
     /// The answer once settled: the record as written, and the rest.
-    pub(crate) settled: Option<(Box<Node>, Value)>,
+    pub(crate) settled: Option<(Box<R>, Value)>,
 }
 
 /// What a retry finds.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Found {
+pub(crate) enum Found<R> {
     /// Nothing, or only that the request was begun: no effect yet.
     NoEffect { begun: bool },
     /// The effect, still in the record or already settled.
-    Answer { node: Box<Node>, answer: Value, settled: bool },
+    Answer { record: Box<R>, answer: Value, settled: bool },
     /// Another request under the same key.
     Conflict(Fingerprint),
 }
 
-/// Looks for the request `mine` in the node's record, read first, and in the receipt, read after it. In the other
+/// Looks for the request `mine` in the record, read first, and in the receipt, read after it. In the other
 /// order a retry could see a pending receipt and then a record that had been replaced after settling.
-pub(crate) fn find(node: &Node, receipt: Option<&Receipt>, name: &str, mine: &Fingerprint) -> Found {
-    if let Some(last) = node.last_write.as_ref().filter(|last| last.receipt == name) {
+pub(crate) fn find<R: Carrier>(
+    record: &R,
+    receipt: Option<&Receipt<R>>,
+    name: &str,
+    mine: &Fingerprint,
+) -> Found<R> {
+    if let Some(last) = record.last_write().filter(|last| last.receipt == name) {
         if last.fingerprint != *mine {
             return Found::Conflict(last.fingerprint.clone());
         }
-        return Found::Answer { node: Box::new(node.clone()), answer: last.answer.clone(), settled: false };
+        return Found::Answer {
+            record: Box::new(record.clone()),
+            answer: last.answer.clone(),
+            settled: false,
+        };
     }
     match receipt {
         None => Found::NoEffect { begun: false },
         Some(receipt) if receipt.fingerprint != *mine => Found::Conflict(receipt.fingerprint.clone()),
         Some(Receipt { settled: None, .. }) => Found::NoEffect { begun: true },
-        Some(Receipt { settled: Some((node, answer)), .. }) => {
-            Found::Answer { node: node.clone(), answer: answer.clone(), settled: true }
+        Some(Receipt { settled: Some((record, answer)), .. }) => {
+            Found::Answer { record: record.clone(), answer: answer.clone(), settled: true }
         }
     }
 }
 
 /// The receipt that `bytes` say; empty ones were made and not yet written.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Receipt>, Malformed> {
+pub(crate) fn decode<R: Carrier>(bytes: &[u8]) -> Result<Option<Receipt<R>>, Malformed> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -98,22 +138,22 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Receipt>, Malformed> {
     codec::check_format(&mut fields)?;
     let fingerprint = Fingerprint::recorded(fields.take("fingerprint")?);
     let at_ms = fields.time("at")?;
-    let settled = fields.object("answer", |mut answer| {
-        let node = codec::node(Fields::of("record", answer.take("record")?)?)?;
-        Ok((Box::new(node), answer.take("rest")?))
+    let settled = fields.object(R::FIELD, |mut answer| {
+        let record = R::of(Fields::of("record", answer.take("record")?)?)?;
+        Ok((Box::new(record), answer.take("rest")?))
     })?;
     Ok(Some(Receipt { fingerprint, at_ms, settled }))
 }
 
 /// The receipt's bytes. `write` makes them differ from all others.
-pub(crate) fn encode(receipt: &Receipt, write: WriteId) -> Vec<u8> {
+pub(crate) fn encode<R: Carrier>(receipt: &Receipt<R>, write: WriteId) -> Vec<u8> {
     let mut map = Map::new();
     map.insert("format".to_owned(), json!(codec::FORMAT));
     map.insert("write".to_owned(), json!(write.to_string()));
     map.insert("at".to_owned(), json!(rfc3339(receipt.at_ms)));
     map.insert("fingerprint".to_owned(), json!(receipt.fingerprint.hex()));
-    if let Some((node, rest)) = &receipt.settled {
-        map.insert("answer".to_owned(), json!({"record": codec::to_json(node, true), "rest": rest}));
+    if let Some((record, rest)) = &receipt.settled {
+        map.insert(R::FIELD.to_owned(), json!({"record": record.to_json(), "rest": rest}));
     }
     codec::to_bytes(&map)
 }

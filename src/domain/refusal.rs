@@ -1,5 +1,6 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
+use super::fate::Became;
 use super::record::{Claim, Ending, Fingerprint, Name, Need, Node};
 use super::shared::{PathClash, PoolFull, QuotaUsed};
 use crate::error::Code;
@@ -55,6 +56,13 @@ pub enum Reason {
         recorded: Fingerprint,
         /// The fingerprint of the one that was refused.
         shown: Fingerprint,
+    },
+    /// An earlier call of the same request has taken the node, and its work is not done a second time.
+    AlreadyRun {
+        /// The generation of the claim that it took.
+        generation: u64,
+        /// What became of that claim.
+        became: Became,
     },
     /// The id is that of another task, or of a node that ended without being one.
     OtherInput,
@@ -181,6 +189,7 @@ impl Refusal {
             Reason::Spent(_) => Code::AttemptsExhausted,
             Reason::SelfReview { .. } => Code::SelfReview,
             Reason::OtherRequest { .. } => Code::ReceiptConflict,
+            Reason::AlreadyRun { .. } => Code::AlreadyRun,
             Reason::PathClash(_) => Code::PathClash,
             Reason::PoolFull(_) => Code::PoolFull,
             Reason::QuotaUsed(used) if used.is_hopeless() => Code::Usage,
@@ -234,7 +243,9 @@ impl Refusal {
     /// Who holds the node, the path that clashes, or the pool's slot that ends first, where the refusal is about that.
     pub fn holder(&self) -> Option<&Holder> {
         match &self.reason {
-            Reason::Held(holder) | Reason::Stale(Stale::Replaced(holder)) => Some(holder),
+            Reason::Held(holder)
+            | Reason::Stale(Stale::Replaced(holder))
+            | Reason::AlreadyRun { became: Became::Held(holder), .. } => Some(holder),
             Reason::PathClash(clash) => clash.holder.as_ref(),
             Reason::PoolFull(full) => full.holder.as_ref(),
             Reason::TimedOut(inner) => inner.holder(),
@@ -306,6 +317,15 @@ impl Refusal {
                 recorded.hex(),
                 shown.hex()
             ),
+            Reason::AlreadyRun { generation, became } => {
+                let became = match became {
+                    Became::Held(holder) => format!("and its claim is live: it {}", holder.until()),
+                    Became::Over => "and its claim is over".to_owned(),
+                    Became::Ended(ending, _) => format!("and ended it as {}", ending.name()),
+                    Became::Gone(state) => format!("and its claim is gone: it is {state} now"),
+                };
+                format!("this request has taken it before (generation {generation}), {became}")
+            }
             Reason::PathClash(clash) => clash.message(),
             Reason::PoolFull(full) => full.message(),
             Reason::QuotaUsed(used) => used.message(),
@@ -346,6 +366,9 @@ impl Refusal {
             Reason::SelfReview { .. } => "have somebody else review it, or say --allow-self".to_owned(),
             Reason::OtherRequest { .. } => {
                 "retry with what was asked for the first time, or use a new key for a new request".to_owned()
+            }
+            Reason::AlreadyRun { .. } => {
+                format!("for another run use a new receipt; `claim show {id}` has what came of this one")
             }
             Reason::PathClash(_) => {
                 "work on other paths, or wait with --wait; `claim list --paths` shows what is reserved"

@@ -18,6 +18,9 @@ pub fn check(store: &dyn Store) {
     only_the_expected_bytes_are_replaced(store);
     an_entry_is_published_once(store);
     lists_are_in_order_and_limited(store);
+    nodes_are_in_order_of_their_ids(store);
+    a_hint_comes_and_goes(store);
+    of_many_at_once_none_loses_its_hint(store);
     a_watch_ends_on_a_change_and_in_time(store);
     of_many_at_once_one_replaces(store);
     a_counter_loses_no_increment(store);
@@ -93,6 +96,73 @@ fn lists_are_in_order_and_limited(store: &dyn Store) {
     store.make(&node("list/a")).unwrap();
     let nodes = store.list(&Prefix::Nodes, None, usize::MAX).unwrap();
     assert!(nodes.contains(&node("list/a")) && !nodes.contains(&internal("list/a")), "{nodes:?}");
+}
+
+fn nodes_are_in_order_of_their_ids(store: &dyn Store) {
+    let long = "y".repeat(250);
+    let ends = ["", " b", "!", "/b", "0", "ää/b"].map(|end| format!("{long}{end}"));
+    let short = ["a", "a b", "a!", "a/b", "a/b/c", "a/b c", "a0", "ä", "%", "."];
+    let parts = short.into_iter().chain(ends.iter().map(String::as_str));
+    let mut ids: Vec<String> = parts.map(|part| format!("order/{part}")).collect();
+    for id in ids.iter().map(String::as_str).chain(["order", "order!", "order-x/a"]) {
+        assert!(store.make(&node(id)).unwrap());
+    }
+    ids.sort_unstable();
+    let nodes: Vec<Key> = ids.iter().map(|id| node(id)).collect();
+    let list = |below, after, limit| store.list(&Prefix::Below(below), after, limit).unwrap();
+    assert_eq!(list("order", None, usize::MAX), nodes, "as text, `/` included");
+    for (at, id) in ids.iter().enumerate() {
+        let rest = &nodes[at + 1..];
+        assert_eq!(list("order", Some(id), usize::MAX), rest, "after {id}");
+        assert_eq!(list("order", Some(id), 2), rest[..rest.len().min(2)], "two after {id}");
+    }
+    assert_eq!(list("order/a", None, 9), ["order/a/b", "order/a/b c", "order/a/b/c"].map(node));
+    for nothing in ["order/b", "order/a/b/c", "", "/", "order/"] {
+        assert_eq!(list(nothing, None, 9), [], "below {nothing:?}");
+    }
+    let some = store.list(&Prefix::Nodes, Some("order"), nodes.len() + 2).unwrap();
+    assert_eq!(some, [&[node("order!"), node("order-x/a")], &nodes[..]].concat());
+    let ids = store.nodes(&mut |folder, error| panic!("{folder}: {error}")).unwrap();
+    let all = store.list(&Prefix::Nodes, None, usize::MAX).unwrap();
+    assert_eq!(ids.into_iter().map(Key::Node).collect::<Vec<_>>(), all);
+}
+
+fn a_hint_comes_and_goes(store: &dyn Store) {
+    let [one, other] = ["hint/a/b/one", "hint/a/other"].map(internal);
+    let listed = || store.list(&Prefix::Internal("hint"), None, 9).unwrap();
+    for _ in 0..2 {
+        store.hint(&one).unwrap();
+        store.hint(&other).unwrap();
+        assert_eq!(listed(), [one.clone(), other.clone()]);
+    }
+    store.unhint(&one).unwrap();
+    store.unhint(&one).unwrap();
+    assert_eq!(listed(), [internal("hint/a/other")]);
+    store.unhint(&other).unwrap();
+    store.unhint(&internal("hint/never/put")).unwrap();
+    assert_eq!(listed(), []);
+}
+
+fn of_many_at_once_none_loses_its_hint(store: &dyn Store) {
+    const EACH: usize = 50;
+    let start = Barrier::new(CROWD);
+    let come_and_go = |racer: usize| {
+        start.wait();
+        for turn in 0..EACH {
+            let hint = internal(&format!("hints/a/b/{}/{racer} {turn}", turn % 2));
+            store.hint(&hint).unwrap();
+            let listed = store.list(&Prefix::Internal("hints"), None, usize::MAX).unwrap();
+            assert!(listed.contains(&hint), "{hint} is not in {listed:?}");
+            store.unhint(&hint).unwrap();
+        }
+    };
+    thread::scope(|scope| {
+        for racer in 0..CROWD {
+            let come_and_go = &come_and_go;
+            scope.spawn(move || come_and_go(racer));
+        }
+    });
+    assert_eq!(store.list(&Prefix::Internal("hints"), None, 9).unwrap(), []);
 }
 
 fn a_watch_ends_on_a_change_and_in_time(store: &dyn Store) {

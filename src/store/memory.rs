@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Finding, Key, Prefix, Replaced, Store, Watch};
 use crate::error::Result;
+use crate::id::NodeId;
 
 /// A store in memory.
 #[derive(Default)]
@@ -77,10 +78,13 @@ impl Store for Memory {
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
+        let is_below = |folder: &str, name: &NodeId| {
+            name.as_str().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        };
         let wanted = |key: &Key| match (prefix, key) {
             (Prefix::Nodes, Key::Node(_)) => true,
-            (Prefix::Internal(folder), Key::Internal(name)) => {
-                name.as_str().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+            (Prefix::Below(folder), Key::Node(name)) | (Prefix::Internal(folder), Key::Internal(name)) => {
+                is_below(folder, name)
             }
             _ => false,
         };

@@ -56,6 +56,8 @@ impl fmt::Display for Key {
 pub enum Prefix<'a> {
     /// All nodes.
     Nodes,
+    /// The nodes below this folder: those whose id begins with it and a `/`.
+    Below(&'a str),
     /// The internal keys below this folder, such as `mail/box`.
     Internal(&'a str),
 }
@@ -105,8 +107,19 @@ pub trait Store: Send + Sync {
         self.remove(key).map(drop)
     }
 
-    /// Keys under `prefix` in order of their names, from after `after`, at most `limit`.
+    /// Keys under `prefix` in order of their names as text, `/` included, from after `after`, at most `limit`.
+    /// An engine for many keys lets it cost what it returns, not what there is.
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>>;
+
+    /// All nodes in order of their ids, past the folders that can't be read; each of those is told to `unreadable`.
+    fn nodes(&self, unreadable: &mut dyn FnMut(NodeId, Error)) -> Result<Vec<NodeId>> {
+        let _ = unreadable; // by default one of them fails the call
+        let id_of = |key| match key {
+            Key::Node(id) => Some(id),
+            Key::Internal(_) => None,
+        };
+        Ok(self.list(&Prefix::Nodes, None, usize::MAX)?.into_iter().filter_map(id_of).collect())
+    }
 
     /// Begins to look out for changes of `key`.
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_>;

@@ -7,6 +7,7 @@
 mod death;
 mod lost;
 mod outcome;
+mod receipt;
 mod signals;
 mod support;
 mod terminal;

@@ -25,6 +25,20 @@ impl Oracle {
         Ok(())
     }
 
+    /// The request with the receipt, of which a node has one, is answered alike each time, also after a power cut.
+    pub fn answered(&mut self, node: &str, answer: &str) -> Result<(), String> {
+        let story = self.nodes.entry(node.to_owned()).or_default();
+        match &story.answered {
+            Some(before) if before != answer => {
+                Err(format!("one request with a receipt was answered {before} and {answer}"))
+            }
+            _ => {
+                story.answered = Some(answer.to_owned());
+                Ok(())
+            }
+        }
+    }
+
     pub fn holds(&mut self, node: &str, token: &str, now: Reading) -> Result<(), String> {
         let story = self.nodes.entry(node.to_owned()).or_default();
         match story.writes.last().map(|write| write.record.clone()) {

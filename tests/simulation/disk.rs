@@ -119,6 +119,15 @@ impl Disk {
         Ok(())
     }
 
+    pub fn remove_folder(&mut self, path: &str) -> io::Result<()> {
+        self.must_be_folder(path)?;
+        if self.entries_of(path).next().is_some() {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
+        }
+        self.set(path, None);
+        Ok(())
+    }
+
     pub fn sync_folder(&mut self, folder: &str) -> io::Result<()> {
         self.must_be_folder(folder)?;
         self.past.retain(|path, _| parent(path) != folder);
@@ -132,13 +141,16 @@ impl Disk {
         }
     }
 
-    /// The names in a folder.
-    pub fn names<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a str> {
+    /// The names in a folder, each with whether it is one.
+    pub fn entries_of<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = (&'a str, bool)> {
         let first = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let below = self.entries.range(first.clone()..).map(|(path, _)| path.as_str());
-        let below = below.take_while(move |path| path.starts_with(&first));
-        let child = move |path: &&str| !path.is_empty() && *path != ".." && parent(path) == folder;
-        below.filter(child).map(|path| path.rsplit_once('/').map_or(path, |(_, name)| name))
+        let below =
+            self.entries.range(first.clone()..).map(|(path, entry)| (path.as_str(), *entry == Entry::Folder));
+        let below = below.take_while(move |(path, _)| path.starts_with(&first));
+        let child =
+            move |(path, _): &(&str, bool)| !path.is_empty() && *path != ".." && parent(path) == folder;
+        let name = |path: &'a str| path.rsplit_once('/').map_or(path, |(_, name)| name);
+        below.filter(child).map(move |(path, is_folder)| (name(path), is_folder))
     }
 
     /// Every file that is not hidden.

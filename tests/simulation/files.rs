@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use claimdir::store::files::Files;
+use claimdir::store::files::{Entry, Files};
 
 use super::disk::hash_of;
 use super::rules::{Call, Fault, Kind, STEP_MS};
@@ -131,8 +131,8 @@ impl Files for SimFiles {
         })
     }
 
-    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
-        let mut names: Vec<(u64, String)> = Vec::new();
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let mut entries: Vec<(u64, Entry)> = Vec::new();
         let mut salt = None;
         loop {
             // One name a step: what comes or goes meanwhile is seen or not, as the order has it.
@@ -141,20 +141,25 @@ impl Files for SimFiles {
                 if let Err(e) = state.disk.must_be_folder(folder) {
                     return Ok(Err(e));
                 }
-                let last = names.last();
-                let keyed = state.disk.names(folder).map(|name| (hash_of(&(salt, name)), name));
+                let last = entries.last();
+                let keyed = state.disk.entries_of(folder).map(|entry| (hash_of(&(salt, entry.0)), entry));
                 let next = keyed.filter(|(key, _)| last.is_none_or(|(at, _)| key > at)).min();
-                Ok(Ok(next.map(|(key, name)| (key, name.to_owned()))))
+                let entry = |(name, is_folder): (&str, bool)| Entry { name: name.to_owned(), is_folder };
+                Ok(Ok(next.map(|(key, found)| (key, entry(found)))))
             })?;
             match next {
-                Some(next) => names.push(next),
-                None => return Ok(names.into_iter().map(|(_, name)| name).collect()),
+                Some(next) => entries.push(next),
+                None => return Ok(entries.into_iter().map(|(_, entry)| entry).collect()),
             }
         }
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
         self.change(Kind::MakeFolder, folder, |state| state.disk.make_folder(folder))
+    }
+
+    fn remove_folder(&self, folder: &str) -> io::Result<()> {
+        self.change(Kind::RemoveFolder, folder, |state| state.disk.remove_folder(folder))
     }
 
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
@@ -165,7 +170,7 @@ impl Files for SimFiles {
         self.change(Kind::SyncFile, path, |state| state.disk.sync_file(path))
     }
 
-    fn walk(&self, _folder: &str) -> io::Result<Vec<String>> {
+    fn walk(&self) -> io::Result<Vec<String>> {
         self.step(Call::on(Kind::Walk, ""), |state| Ok(Ok(state.disk.walk())))
     }
 

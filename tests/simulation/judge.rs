@@ -12,6 +12,7 @@ pub enum Task {
     Renew,
     Release,
     Complete,
+    Add,
     Look,
 }
 
@@ -60,6 +61,10 @@ impl Move<'_> {
             let adrift = old.claim.as_ref().is_some_and(|claim| claim.is_adrift(self.now));
             return must(adrift, || "it set an end that could be believed".to_owned());
         }
+        if self.task == Task::Add {
+            let same = new.state == old.state && new.token() == old.token();
+            return must(same, || "submitting changed the claim".to_owned());
+        }
         must(self.owned, || "its author was not the holder".to_owned())?;
         must(acquire || !self.late, || "the claim was over before its author looked".to_owned())?;
         let fits = match self.task {
@@ -68,7 +73,7 @@ impl Move<'_> {
             Task::Renew => new.claim.is_some(),
             Task::Release => new.state == "ready" || new.state == "blocked",
             Task::Complete => new.state == "done",
-            Task::Look => false,
+            Task::Look | Task::Add => false,
         };
         must(fits, || "that is not what it was asked for".to_owned())
     }

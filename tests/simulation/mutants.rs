@@ -54,7 +54,7 @@ fn mutants() -> Vec<(&'static str, Case)> {
 fn every_mutant_is_caught() {
     let mut pool = Pool::default();
     let mut survivors = Vec::new();
-    for (mutant, case) in mutants() {
+    for (mutant, case) in mutants().into_iter().chain(super::receipts::mutants()) {
         let start = Instant::now();
         let found = case.search(&mut pool, Some(mutant), MOST);
         let seed = (0..SEEDS)

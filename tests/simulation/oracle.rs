@@ -29,6 +29,8 @@ pub struct Story {
     kept: usize,
     issued: BTreeSet<u64>,
     holds: Vec<Record>,
+    /// What was answered to the request with the receipt.
+    pub answered: Option<String>,
 }
 
 pub struct Write {
@@ -162,6 +164,9 @@ impl Oracle {
         if unowned && self.removals {
             story.start_anew();
         }
+        let receipt = new_record.receipt.as_ref();
+        let before = receipt.and_then(|_| story.writes.iter().find(|w| w.record.receipt.as_ref() == receipt));
+        must(before.is_none(), || format!("process {me} did again what a receipt stands for"))?;
         let orphan = basis.bytes != old.unwrap_or_default();
         let owned = old_record.token().is_some_and(|token| job.tokens.iter().any(|mine| mine == token));
         let live = old_record.is_live(now, &self.lives);
@@ -194,7 +199,8 @@ impl Oracle {
     }
 
     pub fn fingerprint(&self) -> u64 {
-        let stories: Vec<_> = self.nodes.values().map(|story| (story.writes.len(), story.kept)).collect();
+        let story = |story: &Story| (story.writes.len(), story.kept, story.answered.clone());
+        let stories: Vec<_> = self.nodes.values().map(story).collect();
         hash_of(&(stories, self.answers))
     }
 

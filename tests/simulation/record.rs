@@ -16,6 +16,8 @@ pub struct Record {
     pub state: String,
     pub claim: Option<Claim>,
     pub ended_by: Option<String>,
+    /// The receipt that its write was made with.
+    pub receipt: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ impl Record {
     /// A node nobody has owned.
     pub fn none() -> Record {
         let (write, state) = (String::new(), "ready".to_owned());
-        Record { version: 0, generation: 0, write, state, claim: None, ended_by: None }
+        Record { version: 0, generation: 0, write, state, claim: None, ended_by: None, receipt: None }
     }
 
     pub fn of(bytes: &[u8]) -> Option<Record> {
@@ -47,6 +49,7 @@ impl Record {
             write: json["write"].as_str()?.to_owned(),
             claim: if state == "claimed" { Some(Claim::of(&json["claim"])?) } else { None },
             ended_by: json["outcome"]["token_hash"].as_str().map(str::to_owned),
+            receipt: json["last_write"]["receipt"].as_str().map(str::to_owned),
             state,
         })
     }

@@ -52,6 +52,7 @@ pub enum Kind {
     Unlink,
     List,
     MakeFolder,
+    RemoveFolder,
     SyncFolder,
     Walk,
     Clock,
@@ -87,7 +88,7 @@ impl<'a> Call<'a> {
         match self.kind {
             Kind::Read | Kind::List | Kind::SyncFile | Kind::SyncFolder | Kind::Walk => &[EioBefore],
             Kind::Rename | Kind::Link | Kind::Create => &[EioBefore, EioAfter, NoSpace],
-            Kind::Unlink => &[EioBefore, EioAfter],
+            Kind::Unlink | Kind::RemoveFolder => &[EioBefore, EioAfter],
             Kind::Write | Kind::Fill | Kind::MakeFolder => &[EioBefore, NoSpace],
             Kind::Clock | Kind::Tick | Kind::Pause => &[],
         }

@@ -35,6 +35,8 @@ pub struct Case {
     pub before: Before,
     pub parts: Vec<Part>,
     pub budget: Left,
+    /// What is done once more when all is over.
+    again: Option<Part>,
     /// Is one of the parts to remove the record from outside?
     removals: bool,
 }
@@ -59,8 +61,15 @@ impl Case {
             before,
             parts: parts.to_vec(),
             budget: Left { preemptions, ..Left::default() },
+            again: None,
             removals: false,
         }
+    }
+
+    /// Does this once more when all is over.
+    pub fn again(mut self, part: Part) -> Case {
+        self.again = Some(part);
+        self
     }
 
     /// All clocks may leap beyond every lease, so many times.
@@ -136,7 +145,7 @@ impl Case {
             });
         }
         world.run();
-        self.afterwards(&world, pool);
+        self.afterwards(&world, pool, held);
         let mut state = world.lock();
         let trace = state.trace.take().unwrap_or_default();
         let verdict = state.verdict.clone();
@@ -177,7 +186,7 @@ impl Case {
     }
 
     /// Whatever happened, one who comes later and waits gets the node, or is told how it ended.
-    fn afterwards(&self, world: &Arc<World>, pool: &mut Pool) {
+    fn afterwards(&self, world: &Arc<World>, pool: &mut Pool, held: Option<Held>) {
         {
             let mut state = world.lock();
             if state.verdict != Verdict::Holds {
@@ -188,8 +197,17 @@ impl Case {
             }
             state.left = Left::default();
             state.rules.budget = Left::default();
-            state.time.pass_ms(4 * LEASE_MS);
         }
+        if let Some(again) = self.again {
+            let world_ = world.clone();
+            world.spawn(pool, move |me| {
+                if let Some(worker) = Worker::open(&world_, me) {
+                    again(&worker, held.as_ref());
+                }
+            });
+            world.run();
+        }
+        world.lock().time.pass_ms(4 * LEASE_MS);
         let world_ = world.clone();
         world.spawn(pool, move |me| {
             let told = Worker::open(&world_, me).map(|worker| worker.acquire(&Wish::of(NODE, LEASE_MS)));

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimdir::domain::{Bound, Written};
+use claimdir::domain::{Bound, Submission, Submitted, Written};
 use claimdir::host::Process;
 use claimdir::store::files::FileStore;
-use claimdir::{Acquire, Answer, Directory, Error, Force, NodeId, Refusal, Renewal, Token};
+use claimdir::{Acquire, Answer, Directory, Error, Force, NodeId, ReceiptKey, Refusal, Renewal, Token};
 use serde_json::json;
 
 use super::clock::{Reading, boot_name};
@@ -156,6 +156,70 @@ impl Worker {
             } else {
                 oracle.stands(&job, &completed.node.write.to_string(), false)
             }
+        })
+    }
+
+    /// The same process with a receipt: one request of all that it makes, however often it is made.
+    pub fn once(&self, key: &str) -> Worker {
+        let directory = self.directory.with_receipt(ReceiptKey::new(key).unwrap());
+        Worker { world: self.world.clone(), me: self.me, directory }
+    }
+
+    /// Takes the node with the receipt. The answer may be an old one, of a claim that has ended since.
+    pub fn acquire_once(&self, wish: &Wish) -> Told<Held> {
+        self.begin(Task::Acquire { force: wish.force }, wish.node, None);
+        let id = NodeId::new(wish.node).unwrap();
+        let answer = self.directory.try_acquire(&id, &wish.request);
+        let answer = answer.map(|answer| answer.map(|lease| lease.leave()));
+        let told = self.told(answer, |oracle, job, now, (token, acquired)| {
+            let write = acquired.node.write.to_string();
+            oracle.answered(&job.node, &format!("{write} {}", token.reveal()))?;
+            if acquired.replay {
+                return oracle.stands(&job, &write, false);
+            }
+            oracle.stands(&job, &write, true)?;
+            oracle.holds(&job.node, &token.hash().hex(), now)
+        });
+        match told {
+            Told::Yes((token, _)) => Told::Yes(Held { node: wish.node, token }),
+            Told::No(refusal) => Told::No(refusal),
+            Told::Failed(error) => Told::Failed(error),
+        }
+    }
+
+    /// A holder's write with the receipt.
+    pub fn write_once(&self, task: Task, held: &Held) -> Told<Written> {
+        self.begin(task, held.node, Some(&held.token));
+        let id = NodeId::new(held.node).unwrap();
+        let answer = match task {
+            Task::Complete => self.directory.complete(&id, &held.token, &json!({"result": 1})),
+            Task::Release => self.directory.release(&id, &held.token, None),
+            _ => self.directory.renew(&id, &held.token, &Renewal::default()),
+        };
+        self.told(answer, |oracle, job, _, written| {
+            let write = written.node.write.to_string();
+            oracle.answered(&job.node, &write)?;
+            oracle.stands(&job, &write, task == Task::Renew && !written.replay)
+        })
+    }
+
+    /// Submits the node as a task, which leaves a claim on it alone.
+    pub fn add(&self, node: &'static str) -> Told<Submitted> {
+        self.begin(Task::Add, node, None);
+        let answer = self.directory.submit(&NodeId::new(node).unwrap(), &Submission::by("somebody"));
+        self.told(answer, |oracle, job, _, submitted| {
+            oracle.stands(&job, &submitted.node.write.to_string(), false)
+        })
+    }
+
+    /// The same with the receipt.
+    pub fn add_once(&self, node: &'static str) -> Told<Submitted> {
+        self.begin(Task::Add, node, None);
+        let answer = self.directory.submit(&NodeId::new(node).unwrap(), &Submission::by("somebody"));
+        self.told(answer, |oracle, job, _, submitted| {
+            let write = submitted.node.write.to_string();
+            oracle.answered(&job.node, &write)?;
+            oracle.stands(&job, &write, false)
         })
     }
 

@@ -58,6 +58,11 @@ pub struct Claimed {
     pub paths: Vec<String>,
     pub pools: Vec<String>,
     pub quotas: Value,
+    /// Of a task only.
+    pub title: Option<String>,
+    /// Of a task only.
+    #[serde(default)]
+    pub input: Value,
 }
 
 /// The JSON answer of a command that did not say yes.
@@ -86,6 +91,8 @@ pub struct Refused {
     pub period_ms: Option<i64>,
     pub asked: Option<u64>,
     pub remaining_ms: Option<i64>,
+    /// Where nothing can be taken now.
+    pub due_in_ms: Option<i64>,
 }
 
 /// Who holds a node.

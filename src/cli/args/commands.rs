@@ -77,6 +77,8 @@ const NONE: [&str; 0] = [];
 commands! {
     /// Take a node, making it if there is none
     Acquire(Acquire), "acquire", ["take"] => acquire::run;
+    /// Take the first task that can be taken: by priority, then the oldest
+    Next(Next), "next", NONE => acquire::next;
     /// Take a node, run a command, renewing meanwhile, and give the node back
     Run(Run), "run", NONE => |args, context| Ok(run::run(&args, context));
     /// Is this token the live holder's, are these paths free or its own? Ask just before a side effect

@@ -54,6 +54,8 @@ pub(crate) struct MailRead {
     /// The box
     #[arg(value_name = "BOX")]
     pub(crate) of: String,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// Who reads; else the owner
     #[arg(long = "as", value_name = "READER")]
     pub(crate) by: Option<String>,
@@ -73,6 +75,8 @@ pub(crate) struct MailAck {
     /// The last message that you have dealt with
     #[arg(value_name = "N")]
     pub(crate) number: u64,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// Who has read; else the owner
     #[arg(long = "as", value_name = "READER")]
     pub(crate) by: Option<String>,

@@ -100,23 +100,30 @@ pub(crate) struct Once {
     pub(crate) receipt: Option<String>,
 }
 
-/// How to take a node, for `acquire` and `run` alike.
+/// On what terms a node is taken, whichever it is.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Taking {
+pub(crate) struct Terms {
     /// How long the claim lasts without a renewal: 50ms to 30d
     #[arg(long, env = "CLAIM_LEASE", default_value = "30s", value_parser = parse_lease)]
     pub(crate) lease: Duration,
     /// Wait until it can be had, 5 minutes at most unless said: --wait=10s
     #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
     pub(crate) wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+/// How to take a node that is named, for `acquire` and `run` alike.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Taking {
+    #[command(flatten)]
+    pub(crate) terms: Terms,
     /// Only if the record is at this version; 0 for a node that nobody has owned
     #[arg(long, value_name = "VERSION")]
     pub(crate) seen: Option<u64>,
     /// Take it from a live holder, or although it is blocked; the reason is recorded
     #[arg(long, value_name = "REASON")]
     pub(crate) force: Option<String>,
-    #[command(flatten)]
-    pub(crate) with: With,
 }
 
 /// What a claim takes along, all or none. Each may be given several times.
@@ -133,13 +140,9 @@ pub(crate) struct With {
     pub(crate) quotas: Vec<String>,
 }
 
+/// How `acquire` and `next` go about it.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Acquire {
-    /// The node
-    #[arg(env = "CLAIM_ID")]
-    pub(crate) id: String,
-    #[command(flatten)]
-    pub(crate) taking: Taking,
+pub(crate) struct Manner {
     #[command(flatten)]
     pub(crate) once: Once,
     /// End the claim early when this process ends
@@ -156,11 +159,45 @@ pub(crate) struct Acquire {
     pub(crate) export: bool,
 }
 
+#[derive(clap::Args, Debug)]
+pub(crate) struct Acquire {
+    /// The node
+    #[arg(env = "CLAIM_ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) taking: Taking,
+    #[command(flatten)]
+    pub(crate) manner: Manner,
+}
+
+/// Which tasks are meant.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Lane {
+    /// Of this queue
+    #[arg(long, value_name = "NAME", env = "CLAIM_QUEUE", default_value = "default")]
+    pub(crate) queue: String,
+    /// Of this project; may be given several times
+    #[arg(long = "project", value_name = "NAME")]
+    pub(crate) projects: Vec<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Next {
+    #[command(flatten)]
+    pub(crate) lane: Lane,
+    #[command(flatten)]
+    pub(crate) terms: Terms,
+    #[command(flatten)]
+    pub(crate) manner: Manner,
+}
+
 /// Take a node, run a command, renewing meanwhile, and give the node back.
 ///
 /// The command runs in a process group of its own and gets CLAIM_ID, CLAIM_TOKEN, CLAIM_GENERATION,
 /// CLAIM_ATTEMPT and CLAIMS_DIR. Standard output is the command's alone. What it leaves running in its group is
 /// stopped before the node is given back. It dies with `run`, and the claim is over when the whole group is gone.
+/// With a receipt it is started at most once: again with the same key and request, `run` says what became of the
+/// claim, and ends with 75.
 ///
 /// Exit codes: the command's own, 128+n for a signal; 75 not claimed; 76 lease lost; 126 the command can't be
 /// executed, 127 it was not found; 125 any other failure of `run`, wrong usage included.
@@ -171,6 +208,8 @@ pub(crate) struct Run {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) taking: Taking,
+    #[command(flatten)]
+    pub(crate) once: Once,
     /// What becomes of the node after exit 0, unless said: a bare key is released and a task completed. After another
     /// exit a bare key is released and a task given back for another attempt
     #[arg(long, value_enum)]

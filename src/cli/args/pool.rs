@@ -2,12 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::{OnLost, Run, Taking, With};
-use claimdir::time::{parse_duration, parse_lease};
+use super::{OnLost, Once, Run, Taking, Terms};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct PoolCommand {
@@ -49,14 +47,8 @@ pub(crate) struct ShowOf {
 pub(crate) struct PoolRun {
     /// The pool
     pub(crate) name: String,
-    /// How long the claim lasts without a renewal: 50ms to 30d
-    #[arg(long, env = "CLAIM_LEASE", default_value = "30s", value_parser = parse_lease)]
-    pub(crate) lease: Duration,
-    /// Wait for a slot, 5 minutes at most unless said: --wait=10s
-    #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
-    pub(crate) wait: Option<Duration>,
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) terms: Terms,
     /// What becomes of the command when the lease is lost: SIGTERM and 30 ms later SIGKILL to its whole group,
     /// SIGTERM only, or nothing
     #[arg(long, value_enum, default_value = "kill")]
@@ -72,10 +64,11 @@ pub(crate) struct PoolRun {
 impl PoolRun {
     /// The pool, and how to run in whichever of its slots.
     pub(crate) fn split(self) -> (String, Run) {
-        let PoolRun { name, lease, wait, with, on_lost, report, command } = self;
-        let taking = Taking { lease, wait, seen: None, force: None, with };
+        let PoolRun { name, terms, on_lost, report, command } = self;
+        let taking = Taking { terms, seen: None, force: None };
+        let once = Once { receipt: None };
         let id = format!("pool:{name}");
-        (name, Run { id, taking, then: None, result_from_stdout: false, on_lost, report, command })
+        (name, Run { id, taking, once, then: None, result_from_stdout: false, on_lost, report, command })
     }
 }
 

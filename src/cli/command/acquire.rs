@@ -1,40 +1,73 @@
-//! `claim acquire`.
+//! `claim acquire` and `claim next`.
 
-use claimdir::domain::{Acquired, Bound, Node};
+use claimdir::domain::{Acquired, Bound, Name, Node};
 use claimdir::time::{rfc3339, rfc3339_seconds};
-use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, NodeId, Result, Token};
+use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, Next, NodeId, Result, Token};
 use serde_json::json;
 
 use super::settle::again;
-use crate::cli::args::{self, Taking};
+use crate::cli::args::{self, Manner, Taking, Terms};
 use crate::cli::context::{Context, id};
 use crate::cli::report::Report;
 use crate::cli::text::{harmless, shell_word};
 
 pub(crate) fn run(args: args::Acquire, context: &Context) -> Result<Report> {
-    if args.export {
-        context.evaluated();
-        exportable(context)?;
-    }
-    let id = id(&args.id)?;
-    let directory =
-        if args.dry_run { context.directory()? } else { context.directory_to_write_once(&args.once)? };
-    let mut request = request(&args.taking, context, &directory)?;
-    if let Some(pid) = args.while_pid.or(args.until_exit) {
-        let process = directory.host().process(pid, None)?;
-        request = request.bound(Bound { process, until_exit: args.until_exit.is_some() });
-    }
-    if args.dry_run {
+    let args::Acquire { id: text, taking, manner } = args;
+    let directory = open(&manner, context)?;
+    let id = id(&text)?;
+    let request = bound(named(&taking, context, &directory)?, &manner, &directory)?;
+    if manner.dry_run {
         return Ok(match directory.would_acquire(&id, &request)? {
             Ok(acquired) => would(&acquired),
             Err(refusal) => Report::refused(&refusal),
         });
     }
-    let report = match take(&directory, &id, &request, &args.taking)? {
-        Ok(lease) => claimed(lease, directory, context, args.export),
+    Ok(match take(&directory, &id, &request, &taking)? {
+        Ok(lease) => claimed(lease, directory, context, manner.export),
         Err(refusal) => Report::refused(&refusal),
+    })
+}
+
+pub(crate) fn next(args: args::Next, context: &Context) -> Result<Report> {
+    let args::Next { lane, terms, manner } = args;
+    let directory = open(&manner, context)?;
+    let acquire = bound(request(&terms, context, &directory)?, &manner, &directory)?;
+    let request = in_lane(Next::of(acquire), lane)?;
+    if manner.dry_run {
+        return Ok(match directory.would_next(&request)? {
+            Ok(acquired) => would(&acquired),
+            Err(nothing) => Report::nothing(&nothing),
+        });
+    }
+    let answer = match terms.wait {
+        Some(wait) => directory.next(&request, wait)?,
+        None => directory.try_next(&request)?,
     };
-    Ok(report)
+    Ok(match answer {
+        Ok(lease) => claimed(lease, directory, context, manner.export),
+        Err(nothing) => Report::nothing(&nothing),
+    })
+}
+
+/// Of this queue, and of these projects.
+pub(crate) fn in_lane(request: Next, lane: args::Lane) -> Result<Next> {
+    let request = request.queue(Name::new(lane.queue)?);
+    lane.projects.into_iter().try_fold(request, |request, project| Ok(request.project(Name::new(project)?)))
+}
+
+fn open(manner: &Manner, context: &Context) -> Result<Directory> {
+    if manner.export {
+        context.evaluated();
+        exportable(context)?;
+    }
+    if manner.dry_run { context.directory() } else { context.directory_to_write_once(&manner.once) }
+}
+
+/// The request for a claim that ends with a process, if one is named.
+fn bound(request: Acquire, manner: &Manner, directory: &Directory) -> Result<Acquire> {
+    let Some(pid) = manner.while_pid.or(manner.until_exit) else { return Ok(request) };
+    let process = directory.host().process(pid, None)?;
+    Ok(request.bound(Bound { process, until_exit: manner.until_exit.is_some() }))
 }
 
 /// Can `--export` print what it promises? Asked here since an option before the command's name is no conflict
@@ -52,16 +85,22 @@ fn exportable(context: &Context) -> Result<()> {
     }
 }
 
-/// The request that `acquire` and `run` share.
-pub(crate) fn request(taking: &Taking, context: &Context, directory: &Directory) -> Result<Acquire> {
-    let mut request = Acquire::by(context.owner(directory)?.name).lease(taking.lease);
+/// The request for whatever node it may be.
+pub(crate) fn request(terms: &Terms, context: &Context, directory: &Directory) -> Result<Acquire> {
+    let request = Acquire::by(context.owner(directory)?.name).lease(terms.lease);
+    Ok(request.with(&context.resources(&terms.with)?))
+}
+
+/// The request for a node that is named.
+pub(crate) fn named(taking: &Taking, context: &Context, directory: &Directory) -> Result<Acquire> {
+    let mut request = request(&taking.terms, context, directory)?;
     if let Some(version) = taking.seen {
         request = request.seen(version);
     }
     if let Some(reason) = &taking.force {
         request = request.force(Force::because(reason)?);
     }
-    Ok(request.with(&context.resources(&taking.with)?))
+    Ok(request)
 }
 
 pub(crate) fn take(
@@ -70,7 +109,7 @@ pub(crate) fn take(
     request: &Acquire,
     taking: &Taking,
 ) -> Result<Answer<Lease>> {
-    match taking.wait {
+    match taking.terms.wait {
         Some(wait) => directory.acquire(id, request, wait),
         None => directory.try_acquire(id, request),
     }
@@ -121,6 +160,10 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
     });
     for (name, value) in claim.resources.fields() {
         fields[name] = value;
+    }
+    if let Some(task) = &node.task {
+        fields["title"] = json!(task.title);
+        fields["input"] = task.input.clone();
     }
     let mut report = Report::yes(line, fields);
     if let Some(note) = takeover_note(&acquired) {

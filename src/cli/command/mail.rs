@@ -71,7 +71,7 @@ fn told(to: &MailName, sent: &Sent) -> Report {
 
 fn read(args: args::MailRead, context: &Context) -> Result<Report> {
     let of = MailName::new(args.of)?;
-    let directory = context.directory()?;
+    let directory = context.directory_once(&args.once)?;
     let reader = MailName::new(name(args.by, context, &directory)?)?;
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let answer = match args.wait {
@@ -92,10 +92,15 @@ fn shown(of: &MailName, reader: &MailName, page: &Page) -> Report {
         "messages": page.messages.iter().map(message_json).collect::<Vec<_>>(),
         "handed_out": page.handed_out,
         "acknowledged": page.acknowledged,
+        "replay": page.replay,
     });
     let (of, reader) = (shell_word(of.as_str()), shell_word(reader.as_str()));
     let hint = format!("once they are dealt with: claim mail ack --as {reader} -- {of} {last}");
-    Report::yes(String::new(), fields).lines(page.messages.iter().map(message_line).collect()).hint(hint)
+    let report = Report::yes(String::new(), fields).lines(page.messages.iter().map(message_line).collect());
+    match page.replay {
+        true => report.note("this page was handed out before (replay)".to_owned()),
+        false => report.hint(hint),
+    }
 }
 
 fn message_line(message: &Message) -> String {
@@ -119,7 +124,7 @@ fn message_json(message: &Message) -> Value {
 
 fn ack(args: args::MailAck, context: &Context) -> Result<Report> {
     let of = MailName::new(args.of)?;
-    let directory = context.directory()?;
+    let directory = context.directory_once(&args.once)?;
     let reader = MailName::new(name(args.by, context, &directory)?)?;
     Ok(match directory.acknowledge(&of, &reader, args.number)? {
         Ok((cursor, replay)) => {

@@ -9,7 +9,7 @@ use claimdir::domain::{Bound, Fate, Retry, State};
 use claimdir::{Code, Directory, Error, Lease, Name, NodeId, Result};
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::stdio;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::acquire;
 use crate::cli::args::{self, Then};
@@ -64,8 +64,8 @@ fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut 
         None => Target::Node(id(&args.id)?),
     };
     check_usage(args)?;
-    let directory = context.directory_to_write()?;
-    let request = acquire::request(&args.taking, context, &directory)?;
+    let directory = context.directory_to_write_once(&args.once)?;
+    let request = acquire::named(&args.taking, context, &directory)?.purpose(purpose(args));
     facts.owner = Some(context.owner(&directory)?.name);
     let program = args.command.first().map(OsString::as_os_str).unwrap_or_default();
     if let Some(why) = lookup::missing(program) {
@@ -80,7 +80,9 @@ fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut 
         Err(_) => request,
     };
     let answer = match &target {
-        Target::Slot(pool) => directory.acquire_slot(pool, &request, args.taking.wait.unwrap_or_default())?,
+        Target::Slot(pool) => {
+            directory.acquire_slot(pool, &request, args.taking.terms.wait.unwrap_or_default())?
+        }
         Target::Node(id) => acquire::take(&directory, id, &request, &args.taking)?,
     };
     let lease = match answer {
@@ -89,9 +91,20 @@ fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut 
     };
     facts.id = lease.id().to_string();
     facts.acquired = Some(lease.acquired().clone());
+    let lease = match lease.unless_replayed()? {
+        Ok(lease) => lease,
+        Err(refusal) => return Ok(report::not_claimed(&refusal)),
+    };
     tell_claimed(&lease, context);
     let ended = supervise(args, context, &directory, &lease, stub, output)?;
     Ok(conclude(args, &directory, lease, ended, facts))
+}
+
+/// What makes one run the same as another beside how the node is taken.
+fn purpose(args: &args::Run) -> Value {
+    let command: Vec<&[u8]> = args.command.iter().map(|word| word.as_encoded_bytes()).collect();
+    let then = args.then.map(|then| then == Then::Complete);
+    json!(["run", command, then, args.result_from_stdout, format!("{:?}", args.on_lost)])
 }
 
 /// What can be known to fail before anything is claimed.

@@ -31,6 +31,9 @@ pub(crate) const SUBCOMMAND: &str = "__hold";
 pub(crate) const VARIABLES: [&str; 5] =
     ["CLAIM_ID", "CLAIM_TOKEN", "CLAIM_GENERATION", "CLAIM_ATTEMPT", "CLAIMS_DIR"];
 
+/// Its own writes are other requests than the one that this is a receipt for.
+const RECEIPT: &str = "CLAIM_RECEIPT";
+
 const READY: &[u8] = b"ready";
 
 /// The most bytes of a message: an id, a path and some numbers.
@@ -50,7 +53,7 @@ impl Stub {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut stub = Command::new("/proc/self/exe");
         stub.arg0("claim").arg(SUBCOMMAND).arg("--").args(command).process_group(0);
-        for name in VARIABLES {
+        for name in VARIABLES.into_iter().chain([RECEIPT]) {
             stub.env_remove(name);
         }
         let child = stub.stdin(theirs).stdout(stdout).spawn()?;

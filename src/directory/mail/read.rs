@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
+use super::once::Met;
 use super::{Directory, FOLDER, message_key};
 use crate::directory::update::ROUNDS;
 use crate::domain::{Cursor, MailAnswer, MailName, MailReason, MailRefusal, Message, Page, acknowledge};
@@ -11,12 +14,21 @@ use crate::store::Watch;
 impl Directory {
     /// Hands out the messages after what `reader` has acknowledged, at most `limit`. The same again, until it
     /// acknowledges them: reading never does. [`MailReason::Nothing`] if there are none.
+    ///
+    /// With a receipt ([`Directory::with_receipt`]) a page is handed out once: the same request again gets that page,
+    /// acknowledged or not, without the messages that were pruned since.
     pub fn read_mail(&self, of: &MailName, reader: &MailName, limit: usize) -> Result<MailAnswer<Page>> {
         if limit == 0 {
             return Err(Error::usage("a page has at least one message"));
         }
+        let request = self.reader_request("mail read", of, reader, limit as u64)?;
         for round in 0..ROUNDS {
-            let cell = self.cursor(of, reader)?;
+            let mut cell = self.cursor(of, reader)?;
+            let pending = match self.meet(request.as_ref(), &cell)? {
+                Met::Answer(cursor, answer) => return self.page_again(*cursor, &answer).map(Ok),
+                Met::Refused(refusal) => return Ok(Err(refusal)),
+                Met::Nothing(pending) => pending,
+            };
             let cursor = &cell.says;
             let joined = cell.bytes.as_ref().is_some_and(|bytes| !bytes.is_empty());
             let start = cursor.acknowledged.max(self.head(of)?.says.floor) + 1;
@@ -30,18 +42,21 @@ impl Directory {
                 return Ok(Err(MailRefusal { on: of.clone(), reason }));
             };
             let next = Cursor { handed_out: last.max(cursor.handed_out), ..cursor.clone() };
-            if !joined || next != *cursor {
+            if !joined || next != *cursor || pending.has_receipt() {
                 self.confirm_page(of, &messages)?;
-                if !joined && self.join(of, &cell.key)? >= start {
-                    continue; // pruned meanwhile
+                if !joined {
+                    if self.join(of, &cell.key)? >= start {
+                        continue; // pruned meanwhile
+                    }
+                    cell.bytes.get_or_insert_default();
                 }
-                let found = Some(cell.bytes.as_deref().unwrap_or_default());
-                if !self.swap_cell(&cell.key, found, &next.encode(self.write_id()?), round)? {
+                let numbers = json!({"first": start, "last": last});
+                if !self.move_cursor(&cell, &next, request.as_ref(), pending, numbers, round)? {
                     continue;
                 }
             }
             let Cursor { handed_out, acknowledged, .. } = next;
-            return Ok(Ok(Page { messages, handed_out, acknowledged }));
+            return Ok(Ok(Page { messages, handed_out, acknowledged, replay: false }));
         }
         Err(self.contended(&self.cursor(of, reader)?.key))
     }
@@ -82,21 +97,30 @@ impl Directory {
         reader: &MailName,
         number: u64,
     ) -> Result<MailAnswer<(Cursor, bool)>> {
+        let request = self.reader_request("mail ack", of, reader, number)?;
         for round in 0..ROUNDS {
             let cell = self.cursor(of, reader)?;
-            let next = match acknowledge(&cell.says, number) {
-                Err(refusal) => return Ok(Err(refusal)),
-                Ok(None) => {
-                    if cell.bytes.is_some() {
-                        self.store.confirm(&cell.key)?;
-                    }
-                    return Ok(Ok((cell.says, true)));
-                }
-                Ok(Some(next)) => next,
+            let pending = match self.meet(request.as_ref(), &cell)? {
+                Met::Answer(cursor, _) => return Ok(Ok((*cursor, true))),
+                Met::Refused(refusal) => return Ok(Err(refusal)),
+                Met::Nothing(pending) => pending,
             };
-            let bytes = next.encode(self.write_id()?);
-            if self.swap_cell(&cell.key, cell.bytes.as_deref(), &bytes, round)? {
-                return Ok(Ok((next, false)));
+            let moved = match acknowledge(&cell.says, number) {
+                Err(refusal) => return Ok(Err(refusal)),
+                Ok(moved) => moved,
+            };
+            let said = moved.is_none();
+            // Only reading makes a cursor.
+            let joined = cell.bytes.as_ref().is_some_and(|bytes| !bytes.is_empty());
+            if said && !(joined && pending.has_receipt()) {
+                if cell.bytes.is_some() {
+                    self.store.confirm(&cell.key)?;
+                }
+                return Ok(Ok((cell.says, true)));
+            }
+            let next = moved.unwrap_or_else(|| cell.says.clone());
+            if self.move_cursor(&cell, &next, request.as_ref(), pending, Value::Null, round)? {
+                return Ok(Ok((next, said)));
             }
         }
         Err(self.contended(&self.cursor(of, reader)?.key))
@@ -111,6 +135,16 @@ impl Directory {
             }
         }
         Ok(messages)
+    }
+
+    /// What is left of the page that `answer` names, which was handed out when the cursor was this one.
+    fn page_again(&self, cursor: Cursor, answer: &Value) -> Result<Page> {
+        let number = |name: &str| answer[name].as_u64().unwrap_or_default();
+        let first = number("first").max(self.head(&cursor.of)?.says.floor + 1);
+        let limit = usize::try_from((number("last") + 1).saturating_sub(first)).unwrap_or(usize::MAX);
+        let messages = self.page(&cursor.of, first, limit)?;
+        let Cursor { handed_out, acknowledged, .. } = cursor;
+        Ok(Page { messages, handed_out, acknowledged, replay: true })
     }
 
     /// What a reader was handed must not vanish in a power cut, or another message gets its number and is taken

@@ -7,7 +7,7 @@ use super::Malformed;
 use crate::time::parse_rfc3339;
 
 /// An object's fields, taken out one by one; what is left is unknown and kept.
-pub(in crate::domain) struct Fields(pub(super) Map<String, Value>);
+pub(crate) struct Fields(pub(super) Map<String, Value>);
 
 impl Fields {
     /// The fields of the object that `bytes` are, which is called `what`.

@@ -16,10 +16,10 @@ use crate::error::Error;
 use crate::id::NodeId;
 pub(super) use fields::Fields;
 pub(crate) use quota::{decode as decode_quota, encode as encode_quota};
-pub(super) use read::node;
+pub(super) use read::{last_write, node};
 pub(crate) use roster::{decode as decode_roster, encode as encode_roster};
 pub use write::for_show;
-pub(super) use write::{to_bytes, to_json};
+pub(super) use write::{last_write_json, to_bytes, to_json};
 
 /// The format that this program writes, and the newest it reads.
 pub const FORMAT: u64 = 1;

@@ -156,7 +156,7 @@ fn delay(mut fields: Fields) -> Result<Delay, Malformed> {
     })
 }
 
-fn last_write(mut fields: Fields) -> Result<LastWrite, Malformed> {
+pub(in crate::domain) fn last_write(mut fields: Fields) -> Result<LastWrite, Malformed> {
     Ok(LastWrite {
         receipt: fields.take("receipt")?,
         fingerprint: Fingerprint::recorded(fields.take("fingerprint")?),

@@ -116,7 +116,7 @@ fn put_resources(json: &mut Value, resources: &Resources) {
     }
 }
 
-fn last_write_json(last: &LastWrite) -> Value {
+pub(in crate::domain) fn last_write_json(last: &LastWrite) -> Value {
     json!({"receipt": last.receipt, "fingerprint": last.fingerprint.hex(), "answer": last.answer})
 }
 

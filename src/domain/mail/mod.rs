@@ -142,6 +142,8 @@ pub struct Page {
     pub handed_out: u64,
     /// Up to where it has dealt with them.
     pub acknowledged: u64,
+    /// Was it handed out by an earlier call of the same request?
+    pub replay: bool,
 }
 
 /// A box and its readers.

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{ByClaim, MailName, Sent};
 use crate::domain::codec::{self, FORMAT, Fields, Malformed};
-use crate::domain::record::Fingerprint;
-use crate::domain::record::WriteId;
+use crate::domain::receipt::Carrier;
+use crate::domain::record::{Fingerprint, LastWrite, WriteId};
 use crate::id::NodeId;
 use crate::time::rfc3339;
 
@@ -50,6 +50,8 @@ pub struct Cursor {
     pub handed_out: u64,
     /// Up to where the reader has dealt with them.
     pub acknowledged: u64,
+    /// The request that moved it last, if it came with a receipt.
+    pub(crate) last_write: Option<LastWrite>,
     pub(crate) extra: Map<String, Value>,
 }
 
@@ -174,16 +176,13 @@ impl Head {
 
 impl Cursor {
     pub(crate) fn new(of: MailName, reader: MailName) -> Cursor {
-        Cursor { of, reader, handed_out: 0, acknowledged: 0, extra: Map::new() }
+        Cursor { of, reader, handed_out: 0, acknowledged: 0, last_write: None, extra: Map::new() }
     }
 
     pub(crate) fn encode(&self, write: WriteId) -> Vec<u8> {
         let mut map = cell(write);
-        map.insert("box".to_owned(), json!(self.of.as_str()));
-        map.insert("reader".to_owned(), json!(self.reader.as_str()));
-        map.insert("handed_out".to_owned(), json!(self.handed_out));
-        map.insert("acknowledged".to_owned(), json!(self.acknowledged));
-        codec::to_bytes(&with_unknown(map, &self.extra))
+        map.extend(self.to_json());
+        codec::to_bytes(&map)
     }
 
     /// The cursor that `bytes` say; `None`: it was made and not yet written.
@@ -192,13 +191,42 @@ impl Cursor {
             return Ok(None);
         }
         let mut fields = start("the cursor", bytes)?;
+        let _: String = fields.take("write")?;
+        Cursor::of(fields).map(Some)
+    }
+}
+
+impl Carrier for Cursor {
+    const FIELD: &'static str = "cursor";
+
+    fn last_write(&self) -> Option<&LastWrite> {
+        self.last_write.as_ref()
+    }
+
+    fn without_last_write(self) -> Cursor {
+        Cursor { last_write: None, ..self }
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        let mut map = Map::new();
+        map.insert("box".to_owned(), json!(self.of.as_str()));
+        map.insert("reader".to_owned(), json!(self.reader.as_str()));
+        map.insert("handed_out".to_owned(), json!(self.handed_out));
+        map.insert("acknowledged".to_owned(), json!(self.acknowledged));
+        if let Some(last) = &self.last_write {
+            map.insert("last_write".to_owned(), codec::last_write_json(last));
+        }
+        with_unknown(map, &self.extra)
+    }
+
+    fn of(mut fields: Fields) -> Result<Cursor, Malformed> {
         let (of, reader) = (name(&mut fields, "box")?, name(&mut fields, "reader")?);
         let (handed_out, acknowledged) = (fields.count("handed_out")?, fields.count("acknowledged")?);
-        let _: String = fields.take("write")?;
+        let last_write = fields.object("last_write", codec::last_write)?;
         if acknowledged > handed_out {
             return Err(broken("it acknowledges more than was handed out"));
         }
-        Ok(Some(Cursor { of, reader, handed_out, acknowledged, extra: fields.rest() }))
+        Ok(Cursor { of, reader, handed_out, acknowledged, last_write, extra: fields.rest() })
     }
 }
 

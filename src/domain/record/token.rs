@@ -59,12 +59,17 @@ impl TokenHash {
 }
 
 /// A random number in each record: no two writes have the same, so a record's bytes never recur.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WriteId(pub(in crate::domain) u128);
 
 impl WriteId {
     pub(crate) fn of(random: u128) -> WriteId {
         WriteId(random)
+    }
+
+    /// Half as many bits, to make a name the only one of its kind.
+    pub(crate) fn half(self) -> u64 {
+        (self.0 >> 64) as u64 ^ self.0 as u64
     }
 
     /// Eight random bits, for what only has to scatter.

@@ -1,6 +1,6 @@
 //! The real files, through descriptors of folders, so that no link on the way leads anywhere else.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 use walkdir::WalkDir;
 
-use super::{Files, Irregular, intent, names};
+use super::{Entry, Files, Irregular, intent, names};
 use crate::error::{Error, Result};
 
 /// One `getdents64` into a buffer of this size reads a small folder as a snapshot.
@@ -163,15 +163,15 @@ impl Files for Disk {
         Ok(rustix::fs::unlinkat(&folder, name, AtFlags::empty())?)
     }
 
-    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         step();
         // A descriptor of its own: the position of a listing belongs to the open folder.
         let folder = folder_below(self.folder(folder)?.as_fd(), ".")?;
         let mut buffer = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
         buffer.reserve(LIST_BUFFER);
-        let names = names_in(folder, &mut buffer);
+        let entries = entries_of(&folder, &mut buffer);
         *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = buffer;
-        names
+        entries
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
@@ -182,6 +182,11 @@ impl Files for Disk {
         }
         let (above, name) = self.at(folder)?;
         Ok(rustix::fs::mkdirat(&above, name, mode)?)
+    }
+
+    fn remove_folder(&self, folder: &str) -> io::Result<()> {
+        let (above, name) = self.at(folder)?;
+        Ok(rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR)?)
     }
 
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
@@ -199,18 +204,19 @@ impl Files for Disk {
         }
     }
 
-    fn walk(&self, folder: &str) -> io::Result<Vec<String>> {
-        let top = self.path.join(folder);
+    fn walk(&self) -> io::Result<Vec<String>> {
         let hidden = |name: &OsStr| name.as_bytes().starts_with(b".");
-        let walk = WalkDir::new(&top).min_depth(1).sort_by_file_name();
+        let walk = WalkDir::new(&self.path).min_depth(1).sort_by_file_name();
         let mut paths = Vec::new();
         for entry in walk.into_iter().filter_entry(|entry| entry.depth() == 0 || !hidden(entry.file_name())) {
             let entry = match entry {
                 Ok(entry) => entry,
-                Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
+                // A listing says which folder can't be read.
+                Err(e) if e.depth() > 0 || e.io_error().is_some_and(is_missing) => continue,
                 Err(e) => return Err(e.into()),
             };
-            let path = entry.path().strip_prefix(&top).unwrap_or(entry.path()).to_string_lossy().into_owned();
+            let path = entry.path().strip_prefix(&self.path).unwrap_or(entry.path());
+            let path = path.to_string_lossy().into_owned();
             // A folder with a record's name is reported as one; reading it will say what is wrong.
             if !entry.file_type().is_dir() || path.ends_with(names::SUFFIX) {
                 paths.push(path);
@@ -241,17 +247,35 @@ fn folder_below(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-fn names_in(folder: OwnedFd, buffer: &mut Vec<u8>) -> io::Result<Vec<String>> {
-    let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
-    let mut names = Vec::new();
-    while let Some(entry) = entries.next() {
+fn entries_of(folder: &OwnedFd, buffer: &mut Vec<u8>) -> io::Result<Vec<Entry>> {
+    let mut listing = RawDir::new(folder, buffer.spare_capacity_mut());
+    let mut entries = Vec::new();
+    while let Some(entry) = listing.next() {
         let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(String::from_utf8_lossy(name).into_owned());
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        match is_folder(folder.as_fd(), name, entry.file_type()) {
+            Ok(is_folder) => entries.push(Entry { name: name.to_string_lossy().into_owned(), is_folder }),
+            Err(e) if is_missing(&e) => {}
+            Err(e) => return Err(e),
         }
     }
-    Ok(names)
+    Ok(entries)
+}
+
+/// Is the entry a folder? Some file systems list no types.
+fn is_folder(folder: BorrowedFd<'_>, name: &CStr, listed: FileType) -> io::Result<bool> {
+    if listed != FileType::Unknown {
+        return Ok(listed == FileType::Directory);
+    }
+    let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 fn create(folder: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
@@ -311,3 +335,23 @@ fn step() {}
 
 #[cfg(feature = "testing")]
 use super::testing::step;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_a_folder_is_known_where_no_types_are_listed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = folder_at(scratch.path()).unwrap();
+        std::fs::create_dir(scratch.path().join("folder")).unwrap();
+        std::fs::write(scratch.path().join("file"), "").unwrap();
+        symlink("folder", scratch.path().join("link")).unwrap();
+        for (name, expected) in [(c"folder", true), (c"file", false), (c"link", false)] {
+            let found = is_folder(folder.as_fd(), name, FileType::Unknown).unwrap();
+            assert_eq!(found, expected, "{name:?}");
+        }
+        assert!(is_missing(&is_folder(folder.as_fd(), c"gone", FileType::Unknown).unwrap_err()));
+    }
+}

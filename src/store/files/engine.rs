@@ -5,10 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{Disk, Files, Irregular, intent, layout, names, watch};
+use super::listing::{Unlisted, Walk};
+use super::{Disk, Entry, Files, Irregular, intent, layout, names, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
+use crate::id::NodeId;
 use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Prefix, Replaced, Store, Watch};
+
+/// How often a name is tried whose folder was removed by others. Each time takes one of their calls at just the
+/// wrong moment.
+const FOLDER_TRIES: usize = 100;
 
 /// A claim directory's files as a store.
 pub struct FileStore<F> {
@@ -62,7 +68,7 @@ impl<F: Files> FileStore<F> {
     fn path_of(key: &Key) -> String {
         match key {
             Key::Node(id) => names::node_path(id),
-            Key::Internal(name) => format!("{}/{}", layout::STORE, names::internal_path(name)),
+            Key::Internal(name) => layout::path(&names::internal_path(name)),
         }
     }
 
@@ -98,20 +104,54 @@ impl<F: Files> FileStore<F> {
         }
     }
 
-    /// Makes a name at `path`, and the folders above it if they are missing.
-    fn in_folder(&self, path: &str, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
-        match act() {
+    /// Makes an empty file. `false`: the name is taken.
+    fn create(&self, path: &str) -> Result<bool> {
+        let made = match self.in_folder(path, || self.files.create(path)) {
+            // The claim directory itself is not there yet.
             Err(e) if e.kind() == ErrorKind::NotFound => {
-                for (at, _) in path.match_indices('/') {
-                    match self.files.make_folder(&path[..at]) {
-                        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
-                        _ => {}
-                    }
-                }
-                act()
+                layout::make(self)?;
+                self.in_folder(path, || self.files.create(path))
             }
-            done => done,
+            made => made,
+        };
+        match made {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(e) => Err(self.error("make", path, e)),
         }
+    }
+
+    /// Makes a name at `path`, and the folders above it if they are missing. Whoever takes the last hint out of
+    /// a folder removes it, also between its making and its use; so this is tried again.
+    fn in_folder(&self, path: &str, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
+        let mut done = act();
+        for _ in 0..FOLDER_TRIES {
+            let is_missing = matches!(&done, Err(e) if e.kind() == ErrorKind::NotFound);
+            if !is_missing || !self.make_folders(above(path))? {
+                break;
+            }
+            done = act();
+        }
+        done
+    }
+
+    /// Makes a folder and those above it, where they are missing and for as long as nobody removes them. `false`:
+    /// no folder is needed, or the claim directory itself is not there.
+    fn make_folders(&self, folder: &str) -> io::Result<bool> {
+        let mut is_there = false;
+        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
+        for end in ends.filter(|end| *end > 0) {
+            match self.files.make_folder(&folder[..end]) {
+                Err(e) if e.kind() == ErrorKind::NotFound => break,
+                Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+                _ => is_there = true,
+            }
+        }
+        Ok(is_there)
+    }
+
+    fn unlisted(&self, Unlisted { path, error, .. }: Unlisted) -> Error {
+        self.error("list", &path, error)
     }
 
     /// Puts the names of `path` and of every folder above it on disk: whoever made those folders may have been
@@ -123,7 +163,7 @@ impl<F: Files> FileStore<F> {
         }
         let mut folder = path;
         while self.sync && !folder.is_empty() {
-            folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+            folder = above(folder);
             self.files.sync_folder(folder).map_err(|e| self.error("sync", folder, e))?;
         }
         Ok(())
@@ -136,24 +176,12 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn make(&self, key: &Key) -> Result<bool> {
-        let path = Self::path_of(key);
-        let made = match self.in_folder(&path, || self.files.create(&path)) {
-            // The claim directory itself is not there yet.
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                layout::make(self)?;
-                self.in_folder(&path, || self.files.create(&path))
-            }
-            made => made,
-        };
+        let made = self.create(&Self::path_of(key));
         #[cfg(feature = "testing")]
-        if made.is_ok() {
+        if matches!(made, Ok(true)) {
             super::testing::made();
         }
-        match made {
-            Ok(()) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(e) => Err(self.error("make", &path, e)),
-        }
+        made
     }
 
     fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced> {
@@ -188,32 +216,40 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn hint(&self, key: &Key) -> Result<()> {
+        self.create(&Self::path_of(key)).map(drop)
+    }
+
+    fn unhint(&self, key: &Key) -> Result<()> {
+        self.remove(key)?;
         let path = Self::path_of(key);
-        match self.in_folder(&path, || self.files.create(&path)) {
-            Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(self.error("make", &path, e)),
-            _ => Ok(()),
+        let mut folder = above(&path);
+        // `.store/due` and its like stay.
+        while folder.matches('/').count() > 1 {
+            match self.files.remove_folder(folder) {
+                // Somebody else's names are in it; or it can't be removed, and an empty folder does no harm.
+                Err(e) if e.kind() != ErrorKind::NotFound => break,
+                _ => folder = above(folder),
+            }
         }
+        Ok(())
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
-        let below = match prefix {
-            Prefix::Nodes => None,
-            Prefix::Internal(name) => match names::internal_folder(name) {
-                Some(folder) => Some(folder),
-                None => return Ok(Vec::new()),
-            },
-        };
-        let folder = below.as_ref().map_or(String::new(), |folder| format!("{}/{folder}", layout::STORE));
-        let paths = self.files.walk(&folder).map_err(|e| self.error("list", &folder, e))?;
-        let read_back = |path: &String| match &below {
-            None => names::node_of(path).map(Key::Node),
-            Some(folder) => names::internal_of(&format!("{folder}/{path}")).map(Key::Internal),
-        };
-        let mut keys: Vec<Key> = paths.iter().filter_map(read_back).collect();
-        keys.retain(|key| after.is_none_or(|after| key.name() > after));
-        keys.sort_unstable(); // encoding keeps no order
-        keys.truncate(limit);
-        Ok(keys)
+        let walk = Walk::new(&self.files, prefix, after).take(limit);
+        walk.map(|item| item.map_err(|unlisted| self.unlisted(unlisted))).collect()
+    }
+
+    fn nodes(&self, unreadable: &mut dyn FnMut(NodeId, Error)) -> Result<Vec<NodeId>> {
+        let mut ids = Vec::new();
+        for item in Walk::new(&self.files, &Prefix::Nodes, None) {
+            match item.map_err(|unlisted| (unlisted.id(), self.unlisted(unlisted))) {
+                Ok(Key::Node(id)) => ids.push(id),
+                Ok(Key::Internal(_)) => {}
+                Err((Some(folder), error)) => unreadable(folder, error),
+                Err((None, error)) => return Err(error),
+            }
+        }
+        Ok(ids)
     }
 
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_> {
@@ -257,16 +293,21 @@ impl<F: Files> Store for FileStore<F> {
             Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
             listed => listed.map_err(|e| self.error("list", intent::FOLDER, e))?,
         };
-        for name in intents {
+        for Entry { name, .. } in intents {
             let path = format!("{}/{name}", intent::FOLDER);
             let what = "a replacement under way, or left over by a process that died; later writes remove it after a minute";
             find(Gravity::Leftover, &path, what.to_owned());
         }
-        for path in self.files.walk("").map_err(|e| self.error("list", "", e))? {
+        for path in self.files.walk().map_err(|e| self.error("list", "", e))? {
             if names::node_of(&path).is_none() {
                 find(Gravity::Fault, &path, "not a record's file; it stands in nobody's way".to_owned());
             }
         }
         Ok(findings)
     }
+}
+
+/// The folder that a path is in.
+fn above(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

@@ -17,6 +17,16 @@ pub(super) const STORE: &str = ".store";
 const FORMAT_FILE: &str = ".store/format";
 const IGNORE_FILE: &str = ".gitignore";
 
+/// The path of what is at `path` in the store's own folder.
+pub(super) fn path(path: &str) -> String {
+    format!("{STORE}/{path}")
+}
+
+/// The other way round.
+pub(super) fn internal(path: &str) -> Option<&str> {
+    path.strip_prefix(STORE)?.strip_prefix('/')
+}
+
 /// What `.store/format` says.
 pub(super) struct Format {
     /// The machine that made the directory.

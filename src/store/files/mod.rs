@@ -13,6 +13,7 @@ mod disk;
 mod engine;
 mod intent;
 mod layout;
+mod listing;
 mod names;
 mod swap;
 #[cfg(feature = "testing")]
@@ -41,18 +42,29 @@ pub trait Files: Send + Sync {
     fn link(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a name.
     fn unlink(&self, path: &str) -> io::Result<()>;
-    /// The names in a folder: all that are there throughout the call, maybe some that are not.
-    fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// The entries of a folder: all that are there throughout the call, maybe some that are not.
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
     /// Makes a folder; `AlreadyExists` if the name is taken.
     fn make_folder(&self, folder: &str) -> io::Result<()>;
+    /// Removes an empty folder; `DirectoryNotEmpty` if it is none.
+    fn remove_folder(&self, folder: &str) -> io::Result<()>;
     /// Puts a folder's names on disk.
     fn sync_folder(&self, folder: &str) -> io::Result<()>;
     /// Puts a file's bytes on disk.
     fn sync_file(&self, path: &str) -> io::Result<()>;
-    /// The files below a folder, paths relative to it, in order; hidden ones and links are left out.
-    fn walk(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// Every file that is not hidden, and every folder with a record's name; what can't be read is left out.
+    fn walk(&self) -> io::Result<Vec<String>>;
     /// Forgets what was opened, after something was found to have been removed from outside.
     fn reopen(&self);
+}
+
+/// What a folder has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// Its name; what is no text in it is replaced.
+    pub name: String,
+    /// Is it a folder? A symbolic link to one is none.
+    pub is_folder: bool,
 }
 
 /// Something else than a regular file where a record should be.

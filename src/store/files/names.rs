@@ -14,6 +14,9 @@ pub(super) const SUFFIX: &str = ".claim";
 /// File names have at most 255 bytes on Linux; the suffix and the mark of a continuation must fit too.
 const PIECE: usize = 240;
 
+/// The ending of a folder's name in which a part goes on.
+const CONTINUED: char = '%';
+
 /// The file of node `id`, relative to the claim directory.
 pub(super) fn node_path(id: &NodeId) -> String {
     let mut path = path_of(id);
@@ -26,10 +29,34 @@ pub(super) fn internal_path(name: &NodeId) -> String {
     path_of(name)
 }
 
+/// The folder of the nodes below `name`, relative to the claim directory; `None` if no node can be below it.
+pub(super) fn node_folder(name: &str) -> Option<String> {
+    folder_of(&NodeId::new(format!("{name}/x")).ok()?)
+}
+
 /// The folder of the internal keys below `name`, relative to the store's own folder; `None` if no key can be below it.
 pub(super) fn internal_folder(name: &str) -> Option<String> {
-    let inside = internal(format!("{name}/x"))?;
-    path_of(&inside).strip_suffix("/x").map(str::to_owned)
+    folder_of(&internal(format!("{name}/x"))?)
+}
+
+fn folder_of(inside: &NodeId) -> Option<String> {
+    path_of(inside).strip_suffix("/x").map(str::to_owned)
+}
+
+/// What a file adds to the text of the folder that it is in.
+pub(super) fn text_of_file(name: &str) -> Option<Vec<u8>> {
+    decode(name)
+}
+
+/// What all keys in a folder have after the text of the folder that it is in. The pieces of a part that goes on
+/// in the folder may be no text for themselves.
+pub(super) fn text_of_folder(name: &str) -> Option<Vec<u8>> {
+    if let Some(piece) = name.strip_suffix(CONTINUED) {
+        return decode(piece);
+    }
+    let mut text = decode(name)?;
+    text.push(b'/');
+    Some(text)
 }
 
 /// The node whose file is at `path`; `None` if that is no node's.
@@ -94,9 +121,12 @@ fn internal(name: String) -> Option<NodeId> {
 
 /// What a path says, decoded.
 fn text_of(path: &str) -> Option<String> {
-    let joined = path.replace("%/", "");
-    let mut bytes = Vec::with_capacity(joined.len());
-    let mut rest = joined.as_bytes();
+    String::from_utf8(decode(&path.replace("%/", ""))?).ok()
+}
+
+fn decode(written: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
         rest = tail;
         if byte == b'%' {
@@ -107,7 +137,7 @@ fn text_of(path: &str) -> Option<String> {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes).ok()
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -176,6 +206,33 @@ mod tests {
             assert!(path.split('/').all(|part| part.len() <= 255), "{path}");
             assert!(seen.insert(path.clone(), id).is_none(), "{path}");
         }
+    }
+
+    #[test]
+    fn the_parts_of_a_path_add_up_to_its_id() {
+        let long = "x".repeat(239);
+        let ids = ["a", "a b/ä/c.claim", "a.claim/%", &format!("{long}ää/y"), &format!("{long}xx")];
+        for id in ids {
+            let path = path(id);
+            let (folders, file) = path.rsplit_once('/').unwrap_or(("", &path));
+            let folders = folders.split('/').filter(|name| !name.is_empty());
+            let mut text = folders.map(|name| text_of_folder(name).unwrap()).collect::<Vec<_>>().concat();
+            text.extend(text_of_file(file.strip_suffix(SUFFIX).unwrap()).unwrap());
+            assert_eq!(text, id.as_bytes(), "{path}");
+        }
+        assert_eq!((text_of_folder("%zz"), text_of_folder("a%4%"), text_of_file("a%")), (None, None, None));
+    }
+
+    #[test]
+    fn a_folder_of_keys_is_found_by_its_name() {
+        assert_eq!(node_folder("a b/c").as_deref(), Some("a%20b/c"));
+        assert_eq!(node_folder("a.claim").as_deref(), Some("a%2Eclaim"));
+        assert_eq!(internal_folder("..").as_deref(), Some("%2E."));
+        let long = "x".repeat(1022);
+        for nothing in ["", "/a", "a/", &format!("{long}x")] {
+            assert_eq!(node_folder(nothing), None, "{nothing}");
+        }
+        assert!(node_folder(&long).is_some() && internal_folder(&format!("{long}x")).is_some());
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use super::engine::FileStore;
 use super::intent::{self, Stamp};
-use super::{Files, layout};
+use super::{Entry, Files, layout};
 use crate::error::{Error, Result};
 use crate::store::Replaced;
 #[cfg(feature = "testing")]
@@ -103,7 +103,7 @@ impl<F: Files> FileStore<F> {
         let names = self.files.list(intent::FOLDER)?;
         let now = self.host.mono_ns();
         let mut rivals = Vec::new();
-        for name in names {
+        for Entry { name, .. } in names {
             let Some(stamp) = Stamp::of(&name) else { continue };
             if stamp == *mine {
                 continue;
@@ -154,7 +154,7 @@ impl<F: Files> FileStore<F> {
                 return Ok(Replaced::Changed(now));
             }
             let there = self.files.list(intent::FOLDER).unwrap_or_default();
-            if !there.iter().any(|name| theirs.ends_with(name.as_str())) {
+            if !there.iter().any(|entry| theirs.ends_with(entry.name.as_str())) {
                 break;
             }
         }

@@ -1,0 +1,143 @@
+//! Hints are put before a write and removed after it, those who wait for a task are told when it is done, and what
+//! was lost is put again.
+
+use super::Directory;
+use crate::domain::hint::{self, Plan};
+use crate::domain::{Need, Node, WriteId};
+use crate::error::Result;
+use crate::id::NodeId;
+use crate::store::{Key, Prefix};
+
+/// How many names are listed at once.
+const PAGE: usize = 1024;
+
+impl Directory {
+    /// Before the write.
+    pub(super) fn put_hints(&self, plan: &Plan) -> Result<()> {
+        #[cfg(feature = "testing")]
+        if crate::testing::fault("no hint before the write") {
+            return Ok(());
+        }
+        plan.put.iter().try_for_each(|name| self.store.hint(&Key::internal(name.as_str())?))
+    }
+
+    /// After it. What can't be done now, whoever meets the hint that is left does.
+    pub(super) fn clear_hints(&self, plan: &Plan, now: &Node) {
+        if plan.tell && self.tell_dependents(now).is_err() {
+            return;
+        }
+        plan.remove.iter().for_each(|name| self.drop_hint(name));
+    }
+
+    /// Instead of it: the names are known to nobody else.
+    pub(super) fn withdraw_hints(&self, plan: &Plan) {
+        plan.put.iter().for_each(|name| self.drop_hint(name));
+    }
+
+    pub(super) fn drop_hint(&self, name: &str) {
+        if let Ok(key) = Key::internal(name) {
+            let _ = self.store.unhint(&key);
+        }
+    }
+
+    /// Registers a task to be, which waits for these, with each that is not met yet. Before the task is there: who
+    /// makes one of them done after that finds it, and who did so before is seen by whoever looks at the task.
+    pub(super) fn register(&self, id: &NodeId, after: &[NodeId]) -> Result<()> {
+        for on in after {
+            if Need::of(on, self.node(on)?.as_ref()).is_some() {
+                self.store.hint(&dependent(on, id)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a hint of each task that waits for `done`, which is met.
+    pub(super) fn tell_dependents(&self, done: &Node) -> Result<()> {
+        let folder = hint::dependents(&done.id);
+        loop {
+            let page = self.store.list(&Prefix::Internal(&folder), None, PAGE)?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            for key in page {
+                let id = key.name().rsplit('/').next().and_then(hint::unescaped);
+                // One that is not there yet has a hint of its own when it comes.
+                if let Some(waiting) = id.map(|id| self.node(&id)).transpose()?.flatten() {
+                    self.hint_anew(&waiting)?;
+                }
+                self.store.unhint(&key)?;
+            }
+        }
+    }
+
+    fn hint_anew(&self, node: &Node) -> Result<()> {
+        match hint::anew(node, WriteId::of(self.host.random()?).half()) {
+            Some(name) => self.store.hint(&Key::internal(name)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Has everything been hinted since this boot? A hint needs no sync, so a power cut may take it.
+    pub(super) fn is_hinted(&self) -> Result<bool> {
+        Ok(self.store.read(&self.built()?)?.is_some())
+    }
+
+    fn built(&self) -> Result<Key> {
+        Key::internal(hint::built(&hint::clock_of(self.host.place())))
+    }
+
+    /// Puts the hints of all tasks that can come up, as their records name them, and registers again who waits for
+    /// whom. How many tasks there were.
+    ///
+    /// A hint that its record names may be put again under the same name: it is removed only after a write that
+    /// names another, and no later one names it again.
+    pub(super) fn hint_all(&self) -> Result<usize> {
+        let mut tasks = 0;
+        self.each_task(|node| {
+            tasks += 1;
+            // In this order: what becomes of a task that it waits for is seen by whoever meets the hint.
+            if let Some(task) = node.task.as_ref().filter(|_| hint::when(node).is_some()) {
+                self.register(&node.id, &task.after)?;
+            }
+            match hint::names_of(node).as_slice() {
+                _ if hint::is_met(node) => self.tell_dependents(node),
+                [] => self.hint_anew(node),
+                names => names.iter().try_for_each(|name| self.store.hint(&Key::internal(name.as_str())?)),
+            }
+        })?;
+        let built = self.built()?;
+        if tasks > 0 {
+            for earlier in self.store.list(&Prefix::Internal(hint::BUILT), None, PAGE)? {
+                if earlier != built {
+                    self.store.unhint(&earlier)?;
+                }
+            }
+            self.store.hint(&built)?;
+        }
+        Ok(tasks)
+    }
+
+    /// All tasks whose records can be read.
+    pub(super) fn each_task(&self, mut each: impl FnMut(&Node) -> Result<()>) -> Result<()> {
+        let mut after: Option<Key> = None;
+        loop {
+            let page = self.store.list(&Prefix::Nodes, after.as_ref().map(Key::name), PAGE)?;
+            for key in &page {
+                if let Key::Node(id) = key
+                    && let Ok(Some(node)) = self.node(id)
+                    && node.task.is_some()
+                {
+                    each(&node)?;
+                }
+            }
+            match page.into_iter().next_back() {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn dependent(on: &NodeId, waiting: &NodeId) -> Result<Key> {
+    Key::internal(format!("{}/{}", hint::dependents(on), hint::escaped(waiting)))
+}

@@ -1,0 +1,182 @@
+//! Taking the next task: whoever's turn it is.
+//!
+//! A walk follows the hints in order, reads each task, and decides by its record alone. It never waits for anybody:
+//! what another is just taking is passed by, and looked at again in the next walk.
+
+mod walk;
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use super::update::ROUNDS;
+use super::{Directory, Lease};
+use crate::domain::{Acquire, Acquired, Answer, Name, Refusal, Task, hint};
+use crate::error::{Code, Error, Result};
+use crate::id::NodeId;
+use walk::Walk;
+
+/// How often an idle waiter looks again. Also how soon it sees that a worker has died.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// A request for the task whose turn it is.
+#[derive(Clone, Debug)]
+pub struct Next {
+    pub(super) acquire: Acquire,
+    pub(super) queue: Name,
+    pub(super) scope: Option<Name>,
+    pub(super) projects: Vec<Name>,
+}
+
+impl Next {
+    /// Takes the task as `acquire` says, from the queue `default`, of any project.
+    pub fn of(acquire: Acquire) -> Next {
+        Next { acquire, queue: Task::default_queue(), scope: None, projects: Vec::new() }
+    }
+
+    /// From this queue.
+    pub fn queue(mut self, queue: Name) -> Next {
+        self.queue = queue;
+        self
+    }
+
+    /// Only of this project, or of another that is named so too.
+    pub fn project(mut self, project: Name) -> Next {
+        if !self.projects.contains(&project) {
+            self.projects.push(project);
+        }
+        self
+    }
+}
+
+impl Next {
+    fn wants(&self, task: &Task) -> bool {
+        let of_project = |project: &Name| self.projects.contains(project);
+        task.queue == self.queue
+            && (self.projects.is_empty() || task.project.as_ref().is_some_and(of_project))
+    }
+}
+
+/// There is nothing to take. A value, not an error.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Nothing {
+    /// In how many milliseconds something may come up, where that is known.
+    pub due_in_ms: Option<i64>,
+    /// Why a task whose turn it was could not be taken: the first one.
+    pub refused: Option<Box<Refusal>>,
+    /// Was it waited for in vain?
+    pub waited: bool,
+}
+
+impl Nothing {
+    /// The code that decides the exit code.
+    pub fn code(&self) -> Code {
+        if self.waited { Code::WaitTimeout } else { Code::NothingEligible }
+    }
+
+    fn due_in(&mut self, ms: i64) {
+        let ms = ms.max(0);
+        self.due_in_ms = Some(self.due_in_ms.map_or(ms, |earlier| earlier.min(ms)));
+    }
+}
+
+/// What the threads of one process tell each other of their walks.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// The tasks that one of them is just taking.
+    taking: Mutex<HashSet<NodeId>>,
+    /// When the short folder was last looked at, in nanoseconds on the monotonic clock.
+    glanced_ns: AtomicU64,
+}
+
+impl Directory {
+    /// Takes the first task that can be taken: by priority, then the oldest. Says at once if there is none.
+    ///
+    /// Of all who ask at the same moment no two get the same one. A task whose worker has died is among them from its
+    /// lease's end on, or sooner where the claim was bound to a process, and nobody else has to do anything for that.
+    pub fn try_next(&self, request: &Next) -> Result<Result<Lease, Nothing>> {
+        let mut take = |id: &NodeId| self.try_acquire(id, &request.acquire);
+        self.walks(request, &mut take)
+    }
+
+    /// Walks until something is taken, or until there is nothing for certain.
+    fn walks<T>(
+        &self,
+        request: &Next,
+        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+    ) -> Result<Result<T, Nothing>> {
+        let mut passed_by = HashSet::new();
+        for round in 0..ROUNDS {
+            let mut walk = Walk::new(self, request);
+            if let Some(taken) = walk.take_first(take)? {
+                return Ok(Ok(taken));
+            }
+            let again = walk.lost || !walk.passed_by.is_subset(&passed_by);
+            if !again {
+                // What was there before may have been lost in a power cut, which only a look at every record can tell.
+                if self.is_hinted()? || self.hint_all()? == 0 {
+                    return Ok(Err(walk.nothing));
+                }
+                continue;
+            }
+            passed_by = walk.passed_by;
+            self.pause_after(round)?;
+        }
+        let place = self.place(None);
+        Err(Error::new(
+            Code::Contended,
+            format!("too many are after the same tasks of {place}; nothing was taken"),
+        )
+        .hint("try again"))
+    }
+
+    /// The same, waiting for at most `wait` until there is something.
+    pub fn next(&self, request: &Next, wait: Duration) -> Result<Result<Lease, Nothing>> {
+        let end = self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        loop {
+            let nothing = match self.try_next(request)? {
+                Err(nothing) => nothing,
+                taken => return Ok(taken),
+            };
+            let left = Duration::from_nanos(end.saturating_sub(self.host.mono_ns()));
+            if left.is_zero() {
+                return Ok(Err(Nothing { waited: true, ..nothing }));
+            }
+            let due = nothing.due_in_ms.map_or(GLANCE, |ms| Duration::from_millis(ms.max(1).unsigned_abs()));
+            self.host.pause(left.min(due).min(GLANCE));
+        }
+    }
+
+    /// What [`Directory::try_next`] would take now. Writes nothing.
+    pub fn would_next(&self, request: &Next) -> Result<Result<Acquired, Nothing>> {
+        let mut would = |id: &NodeId| self.would_acquire(id, &request.acquire);
+        if self.is_hinted()? {
+            let mut walk = Walk::looking(self, request);
+            let found = walk.take_first(&mut would)?;
+            return Ok(found.ok_or(walk.nothing));
+        }
+        let mut nothing = Nothing::default();
+        for id in self.takeable(request)? {
+            match would(&id)? {
+                Ok(acquired) => return Ok(Ok(acquired)),
+                Err(refusal) => nothing.refused = nothing.refused.or(Some(Box::new(refusal))),
+            }
+        }
+        Ok(Err(nothing))
+    }
+
+    /// By the records alone, in order: the tasks that can be taken now.
+    fn takeable(&self, request: &Next) -> Result<Vec<NodeId>> {
+        let mut found = Vec::new();
+        self.each_task(|node| {
+            let Some(task) = node.task.as_ref().filter(|task| request.wants(task)) else { return Ok(()) };
+            if let Some(when) = hint::when(node).filter(|_| self.standing(node, |now| now.takeable())) {
+                found.push((task.priority, when.wall_ms(), hint::escaped(&node.id), node.id.clone()));
+            }
+            Ok(())
+        })?;
+        found.sort_unstable();
+        Ok(found.into_iter().map(|(.., id)| id).collect())
+    }
+}

@@ -1,0 +1,309 @@
+//! One walk along the hints of a queue.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::{GLANCE, Next, Nothing};
+use crate::directory::Directory;
+use crate::domain::hint::{self, Mark, When};
+use crate::domain::{Answer, Node, Reason, Refusal, Standing, WriteId, standing};
+use crate::error::Result;
+use crate::id::NodeId;
+use crate::store::{Key, Prefix};
+
+/// How many hints are listed at once.
+const PAGE: usize = 32;
+
+/// After every key that begins as it does.
+const LAST: char = '\u{10FFFF}';
+
+/// One walk, and what was met on it.
+pub(super) struct Walk<'a> {
+    directory: &'a Directory,
+    request: &'a Next,
+    /// Whose monotonic time is counted here.
+    clock: String,
+    /// Does it only look?
+    looks: bool,
+    /// Did others change anything that was met?
+    pub(super) lost: bool,
+    /// What was passed by although it may come up: its hint is ahead of its record.
+    pub(super) passed_by: HashSet<(NodeId, Option<WriteId>)>,
+    pub(super) nothing: Nothing,
+}
+
+/// A hint met.
+struct Turn {
+    name: String,
+    mark: Mark,
+    wall_ms: i64,
+}
+
+/// What becomes of a task met.
+enum Verdict {
+    Take,
+    PassBy,
+    /// Its turn comes in so many milliseconds.
+    Later(Option<i64>),
+    /// The hint leads nowhere.
+    Drop,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(directory: &'a Directory, request: &'a Next) -> Walk<'a> {
+        let clock = hint::clock_of(directory.host.place());
+        let (lost, passed_by) = (false, HashSet::new());
+        Walk { directory, request, clock, looks: false, lost, passed_by, nothing: Nothing::default() }
+    }
+
+    /// A walk that writes nothing.
+    pub(super) fn looking(directory: &'a Directory, request: &'a Next) -> Walk<'a> {
+        Walk { looks: true, ..Walk::new(directory, request) }
+    }
+
+    /// Takes the first task that `take` gets.
+    pub(super) fn take_first<T>(
+        &mut self,
+        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+    ) -> Result<Option<T>> {
+        let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
+        let orphans = self.orphans(&lane)?;
+        let mut priorities = self.children(&lane)?;
+        priorities.retain(|part| part != BOUND);
+        priorities.extend(orphans.iter().map(|(priority, _)| priority.clone()));
+        priorities.sort_unstable();
+        priorities.dedup();
+        for priority in priorities {
+            let own = orphans.iter().filter(|(of, _)| *of == priority).map(|(_, mark)| mark);
+            let own: VecDeque<Turn> = own.map(|mark| self.orphan(mark)).collect();
+            let mut runs = self.runs(&format!("{lane}/{priority}"))?;
+            runs.push(Run::given(own));
+            while let Some(turn) = self.first(&mut runs)? {
+                if let Some(taken) = self.meet(turn, take)? {
+                    return Ok(Some(taken));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The folders' names directly below `folder`.
+    fn children(&self, folder: &str) -> Result<Vec<String>> {
+        let mut children = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let found = self.directory.store.list(&Prefix::Internal(folder), after.as_deref(), 1)?;
+            let Some(rest) = found.first().and_then(|key| key.name().strip_prefix(folder)) else {
+                return Ok(children);
+            };
+            let child = rest.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
+            after = Some(format!("{folder}/{child}/{LAST}"));
+            children.push(child);
+        }
+    }
+
+    /// The ordered lists of one priority.
+    fn runs(&mut self, priority: &str) -> Result<Vec<Run>> {
+        let projects: Vec<String> = match self.request.projects.as_slice() {
+            [] => self.children(priority)?,
+            projects => projects.iter().map(|project| hint::optional(Some(project))).collect(),
+        };
+        let mut runs = Vec::new();
+        for project in projects {
+            runs.push(Run::listed(format!("{priority}/{project}/ready"), None));
+            for clock in self.children(&format!("{priority}/{project}/timed"))? {
+                // Of another boot's time nothing is known here: those are all looked at.
+                let until = (clock == self.clock).then(|| self.directory.host.now().mono_ms);
+                runs.push(Run::listed(format!("{priority}/{project}/timed/{clock}"), until));
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Of all lists' first ones the one that has waited longest.
+    fn first(&mut self, runs: &mut [Run]) -> Result<Option<Turn>> {
+        let mut first: Option<(i64, usize)> = None;
+        for (at, run) in runs.iter_mut().enumerate() {
+            if let Some(wall_ms) = run.peek(self)?
+                && first.is_none_or(|(earliest, _)| wall_ms < earliest)
+            {
+                first = Some((wall_ms, at));
+            }
+        }
+        Ok(first.and_then(|(_, at)| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
+    }
+
+    /// Looks at the task that a hint leads to, and takes it if it can be taken.
+    fn meet<T>(
+        &mut self,
+        turn: Turn,
+        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+    ) -> Result<Option<T>> {
+        let node = match self.directory.node(&turn.mark.id) {
+            Ok(Some(node)) => node,
+            Ok(None) => {
+                self.passed_by.insert((turn.mark.id, None));
+                return Ok(None);
+            }
+            // Others go on; `doctor` names it.
+            Err(_) => return Ok(None),
+        };
+        match self.judge(&node, &turn.mark) {
+            Verdict::Take => return self.try_take(&turn.mark.id, take),
+            Verdict::PassBy => {
+                self.passed_by.insert((turn.mark.id, Some(node.write)));
+            }
+            Verdict::Later(None) => {}
+            Verdict::Later(Some(ms)) => self.nothing.due_in(ms),
+            Verdict::Drop if self.looks => {}
+            Verdict::Drop => {
+                // It was there when it was listed: where it went, another hint may have been passed already.
+                self.lost = true;
+                if hint::is_met(&node) {
+                    self.directory.tell_dependents(&node)?;
+                }
+                self.directory.drop_hint(&turn.name);
+            }
+        }
+        Ok(None)
+    }
+
+    fn judge(&self, node: &Node, mark: &Mark) -> Verdict {
+        let named = hint::is_named(node, mark);
+        let ahead = node.version < mark.version;
+        self.directory.with_facts(node, |facts| match standing(node, facts) {
+            // What is over is written down by whoever tries to take it.
+            Standing::Free | Standing::Lapsed { .. } | Standing::Spent { .. } | Standing::Adrift { .. } => {
+                Verdict::Take
+            }
+            _ if ahead => Verdict::PassBy,
+            #[cfg(feature = "testing")]
+            _ if crate::testing::fault("a hint dropped since its task can't be taken") => Verdict::Drop,
+            Standing::Held { remaining_ms, .. } if named => Verdict::Later(remaining_ms),
+            Standing::NotYet { remaining_ms } if named => Verdict::Later(Some(remaining_ms)),
+            // Whoever makes the last of those done that it waits for puts another.
+            _ => Verdict::Drop,
+        })
+    }
+
+    fn try_take<T>(
+        &mut self,
+        id: &NodeId,
+        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+    ) -> Result<Option<T>> {
+        let taking = || self.directory.queues.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.looks && !taking().insert(id.clone()) {
+            // Another thread of this process is at it.
+            self.lost = true;
+            return Ok(None);
+        }
+        let answer = take(id);
+        taking().remove(id);
+        match answer? {
+            Ok(taken) => Ok(Some(taken)),
+            Err(refusal) => {
+                self.refused(refusal);
+                Ok(None)
+            }
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) {
+        match &refusal.reason {
+            // Its paths, or what else it needs, others have; it itself is as it was.
+            Reason::PathClash(_) => {
+                if let Some(ms) = refusal.passes_in_ms() {
+                    self.nothing.due_in(ms);
+                }
+                self.nothing.refused.get_or_insert(Box::new(refusal));
+            }
+            _ => self.lost = true,
+        }
+    }
+
+    /// Tasks whose workers' processes are gone, with their priorities. Looked for from time to time only: their
+    /// leases' ends tell it too.
+    fn orphans(&mut self, lane: &str) -> Result<Vec<(String, Mark)>> {
+        let now = self.directory.host.mono_ns();
+        let glanced = &self.directory.queues.glanced_ns;
+        let last = glanced.load(Ordering::Relaxed);
+        if last != 0 && now.saturating_sub(last) < u64::try_from(GLANCE.as_nanos()).unwrap_or(u64::MAX) / 2 {
+            return Ok(Vec::new());
+        }
+        glanced.store(now.max(1), Ordering::Relaxed);
+        let folder = format!("{lane}/{BOUND}");
+        let keys = self.directory.store.list(&Prefix::Internal(&folder), None, usize::MAX)?;
+        let mut orphans = Vec::new();
+        for key in keys {
+            let Some(mark) = hint::mark_of(key.name()) else { continue };
+            let Ok(Some(node)) = self.directory.node(&mark.id) else { continue };
+            let Some(task) = &node.task else { continue };
+            let over = self.directory.with_facts(&node, |facts| {
+                matches!(standing(&node, facts), Standing::Lapsed { .. } | Standing::Spent { .. })
+            });
+            if over && hint::is_named(&node, &mark) {
+                let asked = &self.request.projects;
+                if asked.is_empty() || task.project.as_ref().is_some_and(|project| asked.contains(project)) {
+                    orphans.push((task.priority.to_string(), mark));
+                }
+            } else if !self.looks && node.version >= mark.version && !hint::is_named(&node, &mark) {
+                self.directory.drop_hint(key.name());
+            }
+        }
+        Ok(orphans)
+    }
+
+    /// One whose worker has died comes up now.
+    fn orphan(&self, mark: &Mark) -> Turn {
+        Turn { name: String::new(), mark: mark.clone(), wall_ms: self.directory.host.now().wall_ms }
+    }
+}
+
+const BOUND: &str = "bound";
+
+/// One ordered list of hints, read page by page.
+struct Run {
+    folder: String,
+    page: VecDeque<Turn>,
+    after: Option<String>,
+    ended: bool,
+    /// On the monotonic clock: later ones are not due.
+    until: Option<i64>,
+}
+
+impl Run {
+    fn listed(folder: String, until: Option<i64>) -> Run {
+        Run { folder, page: VecDeque::new(), after: None, ended: false, until }
+    }
+
+    fn given(page: VecDeque<Turn>) -> Run {
+        Run { folder: String::new(), page, after: None, ended: true, until: None }
+    }
+
+    /// The moment of its first one.
+    fn peek(&mut self, walk: &mut Walk<'_>) -> Result<Option<i64>> {
+        while self.page.is_empty() && !self.ended {
+            let keys =
+                walk.directory.store.list(&Prefix::Internal(&self.folder), self.after.as_deref(), PAGE)?;
+            self.ended = keys.len() < PAGE;
+            self.after = keys.last().map(|key| key.name().to_owned());
+            for key in &keys {
+                self.take_in(key, walk);
+            }
+        }
+        Ok(self.page.front().map(|turn| turn.wall_ms))
+    }
+
+    fn take_in(&mut self, key: &Key, walk: &mut Walk<'_>) {
+        let (Some(mark), Some(when)) = (hint::mark_of(key.name()), hint::when_of(key.name())) else { return };
+        if let (When::Timed { mono_ms, .. }, Some(until)) = (&when, self.until)
+            && *mono_ms > until
+        {
+            walk.nothing.due_in(mono_ms - until);
+            self.ended = true;
+            return;
+        }
+        self.page.push_back(Turn { name: key.name().to_owned(), mark, wall_ms: when.wall_ms() });
+    }
+}

@@ -1,0 +1,211 @@
+//! Hints' names: an order that is the order of their turns, and at most some 256 names a folder.
+
+use super::{Mark, When, lane, optional};
+use crate::domain::record::{Name, Task};
+use crate::id::NodeId;
+
+/// What a time is shifted by for each of its folders: 12 days, 70 minutes, a minute, a second, 16 ms.
+const SHIFTS: [(u32, u64); 5] = [(30, u64::MAX), (22, 0xff), (16, 0x3f), (10, 0x3f), (4, 0x3f)];
+
+/// The last moment that a name can say: milliseconds in 48 bits.
+const LAST: u64 = (1 << 48) - 1;
+
+/// The longest run of digits that is ordered as a number.
+const LONGEST: usize = 25;
+
+/// The name of a task's hint.
+pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
+    let run = format!(
+        "{}/{}/{}",
+        lane(&task.queue, scope(&mark.id).as_ref()),
+        task.priority,
+        optional(task.project.as_ref())
+    );
+    let leaf = leaf(mark);
+    match when {
+        When::Ready { since_ms } => format!("{run}/ready/{}.{leaf}", time(*since_ms)),
+        When::Timed { clock, mono_ms, wall_ms } => {
+            format!("{run}/timed/{clock}/{}.{:012x}.{leaf}", time(*mono_ms), clamped(*wall_ms))
+        }
+    }
+}
+
+/// The name in the short folder, of a claim that ends with its process.
+pub(super) fn bound(task: &Task, mark: &Mark) -> String {
+    format!("{}/bound/{}", lane(&task.queue, scope(&mark.id).as_ref()), leaf(mark))
+}
+
+/// The scope that an id is in.
+fn scope(_id: &NodeId) -> Option<Name> {
+    None
+}
+
+fn clamped(ms: i64) -> u64 {
+    u64::try_from(ms).unwrap_or(0).min(LAST)
+}
+
+/// A time's folders, and the whole of it.
+fn time(ms: i64) -> String {
+    let ms = clamped(ms);
+    let mut text = String::new();
+    for (shift, mask) in SHIFTS {
+        text.push_str(&format!("{:02x}/", (ms >> shift) & mask));
+    }
+    // The first folder's names have as many digits as it takes, in order all the same.
+    format!("{:05x}{}{ms:012x}", ms >> 30, text.get(text.find('/').unwrap_or(0)..).unwrap_or_default())
+}
+
+fn leaf(mark: &Mark) -> String {
+    format!("{}~{:x}.{:016x}", escaped(&mark.id), mark.version, mark.random)
+}
+
+/// What the last part of a hint's name tells.
+pub(super) fn mark_of(name: &str) -> Option<Mark> {
+    let (rest, leaf) = name.rsplit_once('/')?;
+    let (head, tail) = leaf.rsplit_once('~')?;
+    let (version, random) = tail.split_once('.')?;
+    let times = if rest.ends_with("/bound") { 0 } else { 1 + usize::from(is_timed(rest)) };
+    let id = (0..times).try_fold(head, |head, _| head.split_once('.').map(|(_, rest)| rest))?;
+    Some(Mark {
+        id: unescaped(id)?,
+        version: u64::from_str_radix(version, 16).ok()?,
+        random: u64::from_str_radix(random, 16).ok()?,
+    })
+}
+
+/// Is a leaf in this folder one of `timed`? Its fifth part from the end is the clock's, before that `timed`.
+fn is_timed(folder: &str) -> bool {
+    folder.rsplit('/').nth(SHIFTS.len() + 1) == Some("timed")
+}
+
+/// The moment in the name of a hint that has one.
+pub(super) fn when_of(name: &str) -> Option<When> {
+    let (folder, leaf) = name.rsplit_once('/')?;
+    let (first, rest) = leaf.split_once('.')?;
+    let number = |text: &str| i64::from_str_radix(text, 16).ok();
+    if !is_timed(folder) {
+        return Some(When::Ready { since_ms: number(first)? });
+    }
+    let clock = folder.rsplit('/').nth(SHIFTS.len())?.to_owned();
+    Some(When::Timed { clock, mono_ms: number(first)?, wall_ms: number(rest.split_once('.')?.0)? })
+}
+
+/// An id as a part of a name, in an order in which `TK-2` comes before `TK-10`: each run of digits has its length
+/// before it, as a letter.
+pub(crate) fn escaped(id: &NodeId) -> String {
+    let mut text = String::with_capacity(id.as_str().len() + 8);
+    let mut rest = id.as_str();
+    while let Some(first) = rest.chars().next() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let length = digits.max(first.len_utf8());
+        let (piece, after) = rest.split_at(length);
+        match first {
+            '/' => text.push_str("+."),
+            '+' => text.push_str("+-"),
+            _ if digits > 0 => {
+                text.push('+');
+                text.push(char::from(b'a' + u8::try_from(digits.min(LONGEST)).unwrap_or(0)));
+                text.push_str(piece);
+            }
+            _ => text.push_str(piece),
+        }
+        rest = after;
+    }
+    text
+}
+
+/// The id that was escaped so.
+pub(crate) fn unescaped(text: &str) -> Option<NodeId> {
+    let mut id = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '+' => match chars.next()? {
+                '.' => id.push('/'),
+                '-' => id.push('+'),
+                'a'..='z' => {}
+                _ => return None,
+            },
+            c => id.push(c),
+        }
+    }
+    NodeId::new(id).ok().filter(|id| escaped(id) == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, Value};
+
+    fn id(text: &str) -> NodeId {
+        NodeId::new(text).unwrap()
+    }
+
+    fn task(project: Option<&str>) -> Task {
+        Task {
+            title: None,
+            input: Value::Null,
+            input_hash: String::new(),
+            queue: Name::new("a/b").unwrap(),
+            project: project.map(|name| Name::new(name).unwrap()),
+            priority: 5,
+            after: Vec::new(),
+            review: false,
+            resources: Default::default(),
+            max_attempts: 1,
+            by: String::new(),
+            submitted_ms: 0,
+            extra: Map::new(),
+        }
+    }
+
+    #[test]
+    fn ids_read_back_and_are_ordered_as_people_count() {
+        let ids = [
+            "TK-2",
+            "TK-10",
+            "TK-010",
+            "a+b",
+            "a/b",
+            "a",
+            "é/9",
+            "+",
+            "+a1",
+            "~",
+            "a.b~c.d",
+            &"9".repeat(40),
+        ];
+        for text in ids {
+            assert_eq!(unescaped(&escaped(&id(text))), Some(id(text)), "{text}");
+        }
+        assert!(escaped(&id("TK-2")) < escaped(&id("TK-10")));
+        assert!(escaped(&id("TK-99/x")) < escaped(&id("TK-100/a")));
+        for odd in ["+", "+z", "1", "+c1", "a/b"] {
+            assert_eq!(unescaped(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn names_read_back_and_are_ordered_by_their_moments() {
+        let mark = Mark { id: id("x/y~1.2"), version: 17, random: u64::MAX };
+        let moments = [-5, 0, 1, 15, 16, 1 << 10, 1 << 30, 1_700_000_000_000, 1 << 47, i64::MAX];
+        let clock = "0123456789abcdef".to_owned();
+        let names: Vec<String> = moments
+            .iter()
+            .map(|ms| of(&task(Some("timed")), &When::Ready { since_ms: *ms }, &mark))
+            .collect();
+        assert!(names.is_sorted(), "{names:#?}");
+        for (name, ms) in names.iter().zip(moments) {
+            assert_eq!(mark_of(name).as_ref(), Some(&mark));
+            assert_eq!(when_of(name), Some(When::Ready { since_ms: clamped(ms) as i64 }));
+        }
+        let when = When::Timed { clock, mono_ms: 77_777, wall_ms: 1_700_000_000_000 };
+        let name = of(&task(None), &when, &mark);
+        assert_eq!((mark_of(&name), when_of(&name)), (Some(mark.clone()), Some(when)));
+        assert_eq!(mark_of(&bound(&task(None), &mark)), Some(mark));
+        assert!(name.split('/').all(|part| part.len() < 100));
+        for odd in ["due", "due/x", "a/b.c~x.y", "a/0.1~1.1", ""] {
+            assert_eq!(mark_of(odd), None, "{odd}");
+        }
+    }
+}

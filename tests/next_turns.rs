@@ -1,0 +1,356 @@
+//! `next` under every order of calls, and with a stop before each: whoever comes up is found, by one only, and no
+//! hint is left behind.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimdir::domain::{Node, Retry, Submission, Verdict};
+use claimdir::store::{Memory, Prefix, Store};
+use claimdir::{Acquire, Directory, Next, NodeId, Renewal, Token};
+use serde_json::json;
+use support::fake::Fake;
+use support::stops::Stops;
+use support::turns::{Actor, Scenario, explore};
+
+/// Who was given what, as (id, generation).
+type Told = Arc<Mutex<Vec<(String, u64)>>>;
+
+fn id(text: &str) -> NodeId {
+    NodeId::new(text).unwrap()
+}
+
+fn over(store: Arc<dyn Store>) -> Directory {
+    Directory::over(store, Fake::new("boot"))
+}
+
+/// The same an hour later.
+fn later(store: Arc<dyn Store>) -> Directory {
+    let host = Fake::new("boot");
+    host.pass(3_600_000);
+    Directory::over(store, host)
+}
+
+fn any() -> Next {
+    Next::of(Acquire::by("w"))
+}
+
+/// A store in which all that was there at the boot has its hints: what is lost from here on stays lost.
+fn world() -> Arc<Memory> {
+    let memory = Arc::new(Memory::default());
+    let directory = over(memory.clone());
+    let other = Submission::by("s").queue(claimdir::domain::Name::new("other").unwrap());
+    directory.submit(&id("elsewhere"), &other).unwrap().unwrap();
+    assert!(directory.try_next(&any()).unwrap().is_err());
+    memory
+}
+
+fn add(memory: &Arc<Memory>, name: &str, after: &[&str]) {
+    let request = after.iter().fold(Submission::by("s"), |request, on| request.after(id(on)));
+    over(memory.clone()).submit(&id(name), &request).unwrap().unwrap();
+}
+
+fn take(memory: &Arc<Memory>, name: &str) -> Token {
+    over(memory.clone()).try_acquire(&id(name), &Acquire::by("a")).unwrap().unwrap().leave().0
+}
+
+fn adder(name: &'static str, after: &'static [&'static str]) -> Actor {
+    Box::new(move |store| {
+        let request = after.iter().fold(Submission::by("s"), |request, on| request.after(id(on)));
+        let _ = over(store).submit(&id(name), &request);
+    })
+}
+
+fn taker(to: &Told) -> Actor {
+    let told = to.clone();
+    Box::new(move |store| {
+        if let Ok(Ok(lease)) = over(store).try_next(&any()) {
+            told.lock().unwrap().push((lease.id().to_string(), lease.generation()));
+            lease.leave();
+        }
+    })
+}
+
+fn acquirer(name: &'static str, to: &Told) -> Actor {
+    let told = to.clone();
+    Box::new(move |store| {
+        if let Ok(Ok(lease)) = over(store).try_acquire(&id(name), &Acquire::by("b")) {
+            told.lock().unwrap().push((lease.id().to_string(), lease.generation()));
+            lease.leave();
+        }
+    })
+}
+
+fn holder(name: &'static str, token: &Token, act: &'static str) -> Actor {
+    let token = token.clone();
+    Box::new(move |store| {
+        let directory = over(store);
+        let _ = match act {
+            "release" => directory.release(&id(name), &token, None),
+            "complete" => directory.complete(&id(name), &token, &json!(1)),
+            "retry" => directory.retry(&id(name), &token, &Retry::default()),
+            _ => directory.renew(&id(name), &token, &Renewal::default()),
+        };
+    })
+}
+
+fn reviewer(name: &'static str) -> Actor {
+    Box::new(move |store| {
+        let by = "r".to_owned();
+        let verdict = Verdict { accept: true, by, note: None, allow_self: false, seen: None };
+        let _ = over(store).review(&id(name), &verdict);
+    })
+}
+
+/// All that can be taken an hour later, one after the other.
+fn unfinished(memory: &Arc<Memory>) -> BTreeSet<String> {
+    let nodes = over(memory.clone()).list().unwrap().nodes;
+    let met = |node: &Node| node.state.name() == "done" && (!node.asks_for_review() || node.is_accepted());
+    let ids = |nodes: &[&Node]| nodes.iter().map(|node| node.id.clone()).collect::<Vec<_>>();
+    let mut good = ids(&nodes.iter().filter(|node| met(node)).collect::<Vec<_>>());
+    let mut found = BTreeSet::new();
+    loop {
+        let mut open = nodes.iter().filter(|node| ["ready", "claimed"].contains(&node.state.name()));
+        let next = open.find(|node| {
+            let task = node.task.as_ref().filter(|task| task.queue.as_str() == "default");
+            let can = task.is_some_and(|task| task.after.iter().all(|on| good.contains(on)));
+            can && !found.contains(node.id.as_str())
+        });
+        let Some(next) = next else { return found };
+        found.insert(next.id.to_string());
+        if !next.asks_for_review() {
+            good.push(next.id.clone());
+        }
+    }
+}
+
+/// Takes and ends all there is, an hour later.
+fn drained(memory: &Arc<Memory>) -> BTreeSet<String> {
+    let directory = later(memory.clone());
+    let mut found = BTreeSet::new();
+    while let Ok(lease) = directory.try_next(&any()).unwrap() {
+        assert!(found.insert(lease.id().to_string()), "given twice: {:?}", lease.id());
+        lease.complete(&json!(null)).unwrap().unwrap();
+    }
+    found
+}
+
+fn hints(memory: &Arc<Memory>) -> Vec<String> {
+    let keys = memory.list(&Prefix::Internal("due/queues/default"), None, usize::MAX).unwrap();
+    keys.iter().map(|key| key.name().to_owned()).collect()
+}
+
+fn check(memory: Arc<Memory>, told: Told, stopped: bool) -> Box<dyn FnOnce()> {
+    Box::new(move || {
+        let told = told.lock().unwrap();
+        assert_eq!(
+            told.len(),
+            told.iter().collect::<BTreeSet<_>>().len(),
+            "one claim, two winners: {told:?}"
+        );
+        let expected = unfinished(&memory);
+        assert_eq!(drained(&memory), expected, "what comes up is found");
+        if !stopped {
+            assert_eq!(hints(&memory), [""; 0], "no hint is left");
+        }
+    })
+}
+
+/// Tries all orders of what they do; then one after the other, forwards and backwards, one of them stopped before each
+/// of its calls.
+fn tried(changes: usize, scenario: impl Fn(&Arc<Memory>, &Told) -> Vec<Actor>) {
+    let begun = || {
+        let (memory, told) = (world(), Told::default());
+        let actors = scenario(&memory, &told);
+        (memory, told, actors)
+    };
+    explore(changes, || {
+        let (memory, told, actors) = begun();
+        Scenario { check: check(memory.clone(), told, false), memory, actors }
+    });
+    let count = begun().2.len();
+    for stopped in 0..count {
+        for (calls, backwards) in (0..60).flat_map(|calls| [(calls, false), (calls, true)]) {
+            let (memory, told, actors) = begun();
+            let mut actors: Vec<_> = actors.into_iter().enumerate().collect();
+            if backwards {
+                actors.reverse();
+            }
+            for (me, actor) in actors {
+                let all: Arc<dyn Store> = memory.clone();
+                actor(if me == stopped { Arc::new(Stops::after(calls, all)) } else { all });
+            }
+            check(memory, told, true)();
+        }
+    }
+}
+
+#[test]
+fn a_release_beside_two_who_ask() {
+    tried(2, |memory, told| {
+        add(memory, "x", &[]);
+        let token = take(memory, "x");
+        vec![holder("x", &token, "release"), taker(told), taker(told)]
+    });
+}
+
+#[test]
+fn two_who_ask_and_one_who_takes_it_by_name() {
+    tried(2, |memory, told| {
+        add(memory, "x", &[]);
+        vec![taker(told), acquirer("x", told), taker(told)]
+    });
+}
+
+#[test]
+fn a_retry_and_a_takeover_beside_who_asks() {
+    tried(2, |memory, told| {
+        add(memory, "x", &[]);
+        add(memory, "y", &[]);
+        let token = take(memory, "x");
+        vec![holder("x", &token, "retry"), taker(told), acquirer("x", told)]
+    });
+}
+
+#[test]
+fn a_completion_and_an_addition_beside_who_asks() {
+    tried(2, |memory, told| {
+        add(memory, "x", &[]);
+        let token = take(memory, "x");
+        vec![holder("x", &token, "complete"), adder("y", &[]), taker(told)]
+    });
+}
+
+#[test]
+fn two_that_one_waits_for_are_done_at_once() {
+    tried(2, |memory, told| {
+        add(memory, "d1", &[]);
+        add(memory, "d2", &[]);
+        let (one, two) = (take(memory, "d1"), take(memory, "d2"));
+        add(memory, "n", &["d1", "d2"]);
+        vec![holder("d1", &one, "complete"), holder("d2", &two, "complete"), taker(told)]
+    });
+}
+
+#[test]
+fn one_is_added_while_what_it_waits_for_is_done() {
+    tried(2, |memory, told| {
+        add(memory, "d", &[]);
+        let token = take(memory, "d");
+        vec![adder("n", &["d"]), holder("d", &token, "complete"), taker(told)]
+    });
+}
+
+#[test]
+fn what_one_waits_for_is_accepted_beside_who_asks() {
+    tried(2, |memory, told| {
+        let directory = over(memory.clone());
+        directory.submit(&id("d"), &Submission::by("s").review()).unwrap().unwrap();
+        let token = take(memory, "d");
+        directory.complete(&id("d"), &token, &json!(1)).unwrap().unwrap();
+        add(memory, "n", &["d"]);
+        vec![reviewer("d"), adder("m", &["d"]), taker(told)]
+    });
+}
+
+#[test]
+fn nobody_is_told_nothing_while_at_every_moment_there_is_something() {
+    explore(3, || {
+        let (memory, told, found) = (world(), Told::default(), Told::default());
+        add(&memory, "x", &[]);
+        add(&memory, "y", &[]);
+        let (token, taken) = (take(&memory, "x"), told.clone());
+        let busy: Actor = Box::new(move |store| {
+            holder("x", &token, "release")(store.clone());
+            acquirer("y", &taken)(store);
+        });
+        let actors = vec![busy, taker(&found)];
+        let check = Box::new(move || assert_eq!(found.lock().unwrap().len(), 1));
+        Scenario { memory, actors, check }
+    });
+}
+
+#[test]
+fn a_renewal_moves_a_hint_whose_moment_has_passed() {
+    let memory = world();
+    let host = Fake::new("boot");
+    let directory = Directory::over(memory.clone(), host.clone());
+    add(&memory, "x", &[]);
+    let lease =
+        directory.try_next(&Next::of(Acquire::by("w").lease(Duration::from_secs(10)))).unwrap().unwrap();
+    let first = hints(&memory);
+    host.pass(4_000);
+    lease.renew(&Renewal::default()).unwrap().unwrap();
+    assert_eq!(hints(&memory), first, "its moment is still to come");
+    host.pass(9_000);
+    lease.renew(&Renewal::default()).unwrap().unwrap();
+    let moved = hints(&memory);
+    assert!(moved.len() == 1 && moved != first, "{moved:?}");
+    let nothing = directory.try_next(&any()).unwrap().unwrap_err();
+    assert!(nothing.due_in_ms.is_some_and(|ms| ms <= 10_000), "{nothing:?}");
+    host.pass(10_001);
+    assert_eq!(directory.try_next(&any()).unwrap().unwrap().generation(), 2);
+    lease.leave();
+}
+
+#[test]
+fn a_queue_that_lost_its_hints_finds_all_after_a_reboot() {
+    let memory = world();
+    for name in ["a", "b", "d", "n", "gone"] {
+        add(&memory, name, if name == "n" { &["d"] } else { &[] });
+    }
+    take(&memory, "b");
+    let token = take(&memory, "gone");
+    over(memory.clone()).complete(&id("gone"), &token, &json!(1)).unwrap().unwrap();
+    for key in memory.list(&Prefix::Internal("due"), None, usize::MAX).unwrap() {
+        memory.remove(&key).unwrap();
+    }
+    for key in memory.list(&Prefix::Internal("dependents"), None, usize::MAX).unwrap() {
+        memory.remove(&key).unwrap();
+    }
+    let found = drained(&memory);
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["a", "b", "d", "n"]);
+}
+
+#[test]
+fn hints_of_another_boot_are_looked_at_by_the_record() {
+    let memory = world();
+    add(&memory, "x", &[]);
+    take(&memory, "x");
+    let rebooted = Fake::new("another boot");
+    let directory = Directory::over(memory.clone(), rebooted.clone());
+    assert!(directory.try_next(&any()).unwrap().is_err(), "its lease goes on");
+    rebooted.pass(30_001);
+    assert_eq!(directory.try_next(&any()).unwrap().unwrap().generation(), 2);
+}
+
+#[test]
+fn it_is_by_priority_and_then_by_age_and_number_and_only_of_what_was_asked_for() {
+    let memory = world();
+    let directory = over(memory.clone());
+    let name = |text: &str| claimdir::domain::Name::new(text).unwrap();
+    for (task, priority, project) in
+        [("TK-10", 5, None), ("TK-9", 5, None), ("z", 0, None), ("p1", 5, Some("p")), ("q1", 1, Some("q"))]
+    {
+        let mut request = Submission::by("s").priority(priority).unwrap();
+        if let Some(project) = project {
+            request = request.project(name(project));
+        }
+        directory.submit(&id(task), &request).unwrap().unwrap();
+    }
+    let of_p = any().project(name("p"));
+    let foreseen = directory.would_next(&of_p).unwrap().unwrap().node.id.to_string();
+    assert_eq!(foreseen, "p1");
+    let mut order = Vec::new();
+    while let Ok(lease) = directory.try_next(&any()).unwrap() {
+        order.push(lease.id().to_string());
+        lease.leave();
+    }
+    assert_eq!(order, ["z", "q1", "TK-9", "TK-10", "p1"]);
+    assert!(directory.try_next(&of_p).unwrap().is_err());
+    assert!(directory.try_next(&any().queue(name("other"))).unwrap().is_ok());
+}
