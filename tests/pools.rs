@@ -216,6 +216,33 @@ fn a_task_brings_what_it_needs_and_the_request_adds_to_it() {
     );
 }
 
+/// A task that lacks something is passed over, and does not keep others from what comes after it.
+#[test]
+fn next_takes_the_first_task_that_has_all_it_needs() {
+    let world = World::new();
+    for line in ["pool set gpu 1", "quota set api 1/1h"] {
+        world.say(line);
+    }
+    for line in ["unknown --pool nope", "full --pool gpu", "much --quota api=2", "used --quota api", "free"] {
+        value(&world, &format!("add {line}"), 0);
+    }
+    let holder = world.take("b --pool gpu --quota api");
+    let taken = value(&world, "next", 0);
+    assert_eq!(taken["id"], "free");
+    for line in ["next", "next --dry-run"] {
+        let nothing = value(&world, line, 1);
+        assert_eq!(nothing["code"], "NOTHING_ELIGIBLE", "{nothing}");
+    }
+    value(&world, "next --pool gpu --quota api", 1);
+    world.json(&format!("release b --token {}", holder.token)).expect::<Value>(0);
+    let taken = value(&world, "next --path src", 0);
+    assert_eq!(
+        (&taken["id"], &taken["pools"], &taken["paths"]),
+        (&json!("full"), &json!(["gpu"]), &json!(["src"]))
+    );
+    let _ = value(&world, "next", 1);
+}
+
 #[test]
 fn a_receipt_gets_its_slot_and_its_amount_once() {
     let world = World::new();

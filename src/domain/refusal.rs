@@ -154,6 +154,14 @@ pub enum Stale {
     TooLate,
 }
 
+impl Reason {
+    /// Is it about what goes with the claim, and not about the node?
+    pub(crate) fn is_of_resources(&self) -> bool {
+        let of_pools = matches!(self, Reason::PoolFull(_) | Reason::NoPool(_));
+        of_pools || matches!(self, Reason::PathClash(_) | Reason::QuotaUsed(_) | Reason::NoQuota(_))
+    }
+}
+
 impl Refusal {
     /// A refusal decided by `node`.
     pub(crate) fn new(node: &Node, reason: Reason) -> Refusal {
