@@ -61,8 +61,8 @@ pub use directory::{
     Reserved, Seen, Unreadable, Unsettled,
 };
 pub use domain::{
-    Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, Name, Rate, ReceiptKey, Refusal,
-    Renewal, RepoPath, Resources, Token,
+    Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, Name, Rate,
+    ReceiptKey, Refusal, Renewal, RepoPath, Resources, Text, Token, WorkKey,
 };
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

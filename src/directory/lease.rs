@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Directory;
 use super::keeper::{self, Shared};
 use crate::domain::{
-    self, Acquire, Acquired, Answer, Checked, Node, Reason, Refusal, Renewal, Retry, Token, Written,
+    self, Acquire, Acquired, Answer, Checked, Node, Reason, Refusal, Renewal, Retry, Text, Token, Written,
 };
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
@@ -195,6 +195,11 @@ impl Lease {
     /// Gives the node back with its attempt counted: to be taken after a backoff, or failed if that was the last.
     pub fn retry(self, how: &Retry) -> Result<Answer<Written>, Box<Unsettled>> {
         self.settle(|lease| lease.directory.retry(lease.id(), &lease.token, how))
+    }
+
+    /// Ends the node as failed: no attempt will help. Refused if the claim was lost before.
+    pub fn reject(self, reason: Option<&Text>) -> Result<Answer<Written>, Box<Unsettled>> {
+        self.settle(|lease| lease.directory.reject(lease.id(), &lease.token, reason))
     }
 
     /// Keeps the claim as it is, without this program: it lasts until its lease ends or the token settles it.

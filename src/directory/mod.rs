@@ -1,14 +1,18 @@
 //! Operations on a claim directory: read, decide, swap.
 
 mod claims;
+mod control;
 mod hints;
 mod keeper;
 mod lease;
 mod look;
 mod mail;
 mod next;
+mod outcome;
 mod paths;
 mod pools;
+mod post;
+mod prune;
 mod quotas;
 mod receipts;
 mod reserve;

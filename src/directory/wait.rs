@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::reserve::shared_key;
 use super::{Directory, Lease};
-use crate::domain::{Acquire, Answer, Reason, Refusal};
+use crate::domain::{Acquire, Answer, Reason, Refusal, next_end_ms};
 use crate::error::Result;
 use crate::host;
 use crate::id::NodeId;
@@ -33,13 +33,20 @@ impl Directory {
         wait: Duration,
         mut attempt: impl FnMut() -> Result<Answer<Lease>>,
     ) -> Result<Answer<Lease>> {
-        let end = self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let end = self.end_of(wait);
         let mut watched: Option<(Vec<NodeId>, Box<dyn Watch + '_>)> = None;
-        let mut exits: BTreeMap<NodeId, Exit> = BTreeMap::new();
+        let mut exits = Exits::new();
         loop {
             let refusal = match attempt()? {
                 Err(refusal) if refusal.passes() => refusal,
-                answer => return Ok(answer),
+                Err(refusal) => {
+                    if let Reason::Waits(need) = &refusal.reason {
+                        // What this answer rests on is made true first, not only judged by the clock.
+                        self.write_down(&need.on)?;
+                    }
+                    return Ok(Err(refusal));
+                }
+                taken => return Ok(taken),
             };
             let left = end.saturating_sub(self.host.mono_ns());
             if left == 0 {
@@ -55,30 +62,69 @@ impl Directory {
             };
             let mut nap = Duration::from_nanos(left);
             if let Some(remaining) = refusal.passes_in_ms() {
-                nap = nap.min(Duration::from_millis(u64::try_from(remaining).unwrap_or(0).max(1)));
+                nap = nap.min(millis(remaining));
+            }
+            if !on.contains(&refusal.id)
+                && let Some(ms) = self.next_end_ms(&refusal.id)?
+            {
+                nap = nap.min(millis(ms));
             }
             // Only a claim that is in the way ends with its process.
-            let holders = if refusal.holder().is_some() { on } else { &[] };
-            exits.retain(|node, _| holders.contains(node));
-            for node in holders.iter().take(PROCESSES) {
-                if exits.entry(node.clone()).or_default().look(self, node)? {
-                    nap = nap.min(ORPHANS);
-                }
-            }
-            let descriptors = exits.values().filter_map(|exit| exit.descriptor.as_ref());
-            watch.wait(nap, &descriptors.map(AsFd::as_fd).collect::<Vec<_>>());
+            self.nap(watch.as_mut(), &mut exits, on, refusal.holder().is_some(), nap)?;
         }
+    }
+
+    /// The moment that a wait ends, on the monotonic clock in nanoseconds.
+    pub(super) fn end_of(&self, wait: Duration) -> u64 {
+        self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Waits for a change of the nodes `on`, for the next end that their records know of and, where claims are waited
+    /// for, for the end of their processes; for at most `nap`.
+    pub(super) fn nap(
+        &self,
+        watch: &mut dyn Watch,
+        exits: &mut Exits,
+        on: &[NodeId],
+        claimed: bool,
+        mut nap: Duration,
+    ) -> Result<()> {
+        let holders = if claimed { on } else { &[] };
+        exits.retain(|node, _| holders.contains(node));
+        for node in on.iter().take(PROCESSES) {
+            if let Some(ms) = self.next_end_ms(node)? {
+                nap = nap.min(millis(ms));
+            }
+            if claimed && exits.entry(node.clone()).or_default().look(self, node)? {
+                nap = nap.min(ORPHANS);
+            }
+        }
+        let descriptors = exits.values().filter_map(|exit| exit.descriptor.as_ref());
+        watch.wait(nap, &descriptors.map(AsFd::as_fd).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    fn next_end_ms(&self, id: &NodeId) -> Result<Option<i64>> {
+        let node = self.node(id)?;
+        Ok(node.and_then(|node| self.with_facts_alone(&node, |facts| next_end_ms(&node, facts))))
     }
 }
 
-fn timed_out(refusal: Refusal) -> Refusal {
+fn millis(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1))
+}
+
+pub(super) fn timed_out(refusal: Refusal) -> Refusal {
     let (id, version, generation) = (refusal.id.clone(), refusal.version, refusal.generation);
     Refusal { id, version, generation, reason: Reason::TimedOut(Box::new(refusal)) }
 }
 
+/// By node, the ends of the processes that their claims are bound to.
+pub(super) type Exits = BTreeMap<NodeId, Exit>;
+
 /// A descriptor that becomes readable when the process ends that the claim is bound to.
 #[derive(Default)]
-struct Exit {
+pub(super) struct Exit {
     pid: Option<u32>,
     descriptor: Option<OwnedFd>,
 }

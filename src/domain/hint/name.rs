@@ -153,6 +153,8 @@ mod tests {
             review: false,
             resources: Default::default(),
             max_attempts: 1,
+            deadline: None,
+            subscribers: Vec::new(),
             by: String::new(),
             submitted_ms: 0,
             extra: Map::new(),
