@@ -106,6 +106,9 @@ impl Report {
 
     /// There is nothing to take, and why, as far as that is known.
     pub(crate) fn nothing(nothing: &Nothing) -> Report {
+        if let Some(refusal) = &nothing.barred {
+            return Report::refused(refusal);
+        }
         let code = nothing.code();
         let mut message = "nothing can be taken now".to_owned();
         if let Some(refusal) = &nothing.refused {
