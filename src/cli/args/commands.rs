@@ -113,6 +113,6 @@ commands! {
     Prune(Prune), "prune", NONE => place::prune;
     /// Wait to become the command of `run`
     Hold(Hold), stub::SUBCOMMAND, NONE => |args, _| run::hold(&args);
-    /// Wait for the end of `run`, and end what its command left should it die
-    Guard(Guard), guard::SUBCOMMAND, NONE => |args, _| run::guard(&args);
+    /// Wait for the end of a worker, and end what its commands left should it die
+    Guard(Nothing), guard::SUBCOMMAND, NONE => |_, _| run::guard();
 }

@@ -241,14 +241,6 @@ pub(crate) struct Hold {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Guard {
-    /// The process that leads the group
-    pub(crate) leader: u32,
-    /// When that started, in clock ticks since boot
-    pub(crate) start: u64,
-}
-
-#[derive(clap::Args, Debug)]
 pub(crate) struct Renew {
     #[command(flatten)]
     pub(crate) held: Held,
