@@ -57,8 +57,8 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Directory, Lease, MailSeen, Next, Nothing, Pruned, Ran, Reserved, Seen, Unreadable,
-    Unsettled,
+    Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, Pruned, Ran, Reserved,
+    Seen, Settled, Stop, Trouble, Unreadable, Unsettled, Worked, Worker,
 };
 pub use domain::{
     Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal,

@@ -156,16 +156,17 @@ impl Lease {
 
     /// Asks the store whether the claim is live: for the moment before a side effect.
     pub fn check(&self) -> Result<Answer<Checked>> {
-        self.noticed(self.directory.check(self.id(), &self.token)?)
+        self.shared.check()
     }
 
     /// Renews now.
     pub fn renew(&self, renewal: &Renewal) -> Result<Answer<Written>> {
-        let answer = self.noticed(self.directory.renew(self.id(), &self.token, renewal)?)?;
-        if let Ok(renewed) = &answer {
-            self.renewed(&renewed.node);
-        }
-        Ok(answer)
+        self.shared.renew(renewal)
+    }
+
+    /// What its threads know of it.
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The lease's end is what `node` says.
@@ -234,13 +235,6 @@ impl Lease {
             }
             Err(error) => Err(Box::new(Unsettled { lease: self, error })),
         }
-    }
-
-    fn noticed<T>(&self, answer: Answer<T>) -> Result<Answer<T>> {
-        if let Err(refusal) = &answer {
-            self.shared.lose(refusal.clone());
-        }
-        Ok(answer)
     }
 }
 

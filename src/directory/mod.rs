@@ -16,6 +16,7 @@ mod receipts;
 mod tasks;
 mod update;
 mod wait;
+mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub use mail::MailSeen;
 pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use receipts::Pruned;
+pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
 
 /// A claim directory. Cheap to clone; threads may share it.
 #[derive(Clone)]
