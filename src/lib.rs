@@ -57,12 +57,12 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Directory, Lease, MailSeen, Next, Nothing, Pruned, Ran, Reserved, Seen, Unreadable,
-    Unsettled,
+    Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, Pruned, Ran, Reserved,
+    Seen, Settled, Stop, Trouble, Unreadable, Unsettled, Worked, Worker,
 };
 pub use domain::{
-    Acquire, Answer, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal, Renewal,
-    RepoPath, Token,
+    Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal,
+    Renewal, RepoPath, Text, Token, WorkKey,
 };
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

@@ -19,6 +19,10 @@ pub const MAX_LEASE: Duration = Duration::from_secs(30 * 24 * 3600);
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let refuse =
         || Error::usage(format!("not a duration: {text:?}; write it like 500ms, 30s, 5m, 1h30m or 7d"));
+    // Which is read as hours, minutes and seconds, and mostly meant as a time of day.
+    if text.contains(':') {
+        return Err(refuse());
+    }
     let span: Span = text.parse().map_err(|_| refuse())?;
     let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| refuse())?;
     Duration::try_from(length).map_err(|_| refuse())
@@ -31,6 +35,43 @@ pub fn parse_lease(text: &str) -> Result<Duration> {
         return Err(Error::usage(format!("a lease lasts from 50ms to 30d, not {text}")));
     }
     Ok(lease)
+}
+
+/// A moment as somebody names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// This long from now.
+    In(Duration),
+    /// At this time on the wall clock: milliseconds since 1970.
+    At(i64),
+}
+
+impl When {
+    /// Milliseconds from `wall_ms` on the wall clock; negative for what is past.
+    pub(crate) fn away_ms(self, wall_ms: i64) -> i64 {
+        match self {
+            When::In(length) => i64::try_from(length.as_millis()).unwrap_or(i64::MAX),
+            When::At(at) => at.saturating_sub(wall_ms),
+        }
+    }
+
+    /// What makes a request that names it the same as another.
+    pub(crate) fn arguments(self) -> serde_json::Value {
+        match self {
+            When::In(length) => serde_json::json!({"in": length.as_millis() as u64}),
+            When::At(at) => serde_json::json!({"at": at}),
+        }
+    }
+}
+
+/// Reads a moment: a duration from now, as [`parse_duration`] does, or an RFC 3339 time.
+pub fn parse_when(text: &str) -> Result<When> {
+    if let Some(at) = parse_rfc3339(text) {
+        return Ok(When::At(at));
+    }
+    parse_duration(text).map(When::In).map_err(|_| {
+        Error::usage(format!("not a moment: {text:?}; write it like 30s, 1h30m, or 2026-11-29T13:17:38Z"))
+    })
 }
 
 /// Milliseconds since 1970 as RFC 3339 in UTC with milliseconds, clamped to what that format can say.
@@ -87,13 +128,34 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_duration() {
-        for text in
-            ["", "30", "-5s", "5s ago", "nan", "inf", "1e9s", "s", "99999999999999999999d", "1mo", "1y"]
-        {
+        for text in [
+            "",
+            "30",
+            "-5s",
+            "5s ago",
+            "nan",
+            "inf",
+            "1e9s",
+            "s",
+            "99999999999999999999d",
+            "1mo",
+            "1y",
+            "13:17:38",
+        ] {
             assert!(parse_duration(text).is_err(), "{text:?}");
         }
         for text in ["0s", "0", "49ms", "31d", "nan", "-30s"] {
             assert!(parse_lease(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reads_moments() {
+        assert_eq!(parse_when("2s").ok(), Some(When::In(Duration::from_secs(2))));
+        assert_eq!(parse_when("1970-01-01T00:00:02+00:00").ok(), Some(When::At(2_000)));
+        assert_eq!((When::At(500).away_ms(2_000), When::In(Duration::MAX).away_ms(1)), (-1_500, i64::MAX));
+        for text in ["", "soon", "-2s", "2026-11-29", "13:17:38"] {
+            assert!(parse_when(text).is_err(), "{text:?}");
         }
     }
 

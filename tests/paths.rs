@@ -249,7 +249,7 @@ fn paths_end_with_their_claim() {
 #[test]
 fn an_ended_claim_loses_its_paths_and_can_not_be_renewed_any_more() {
     let world = World::new();
-    let token = text(&world.yes("main", &["acquire", "a", "--lease", "50ms", "--path", "src"]), "token");
+    let token = text(&world.yes("main", &["acquire", "a", "--lease", "1s", "--path", "src"]), "token");
     world.yes("side", &["acquire", "b", "--wait=1m", "--path", "src/x"]);
     world.no("main", &["renew", "a", "--token", &token], 3, "STALE_CLAIM");
     let shown = world.yes("main", &["show", "a"]);
@@ -260,7 +260,7 @@ fn an_ended_claim_loses_its_paths_and_can_not_be_renewed_any_more() {
 fn the_last_attempt_at_a_task_fails_when_its_paths_are_taken() {
     let world = World::new();
     world.yes("main", &["add", "a", "--max-attempts", "1"]);
-    world.yes("main", &["acquire", "a", "--lease", "50ms", "--path", "src"]);
+    world.yes("main", &["acquire", "a", "--lease", "1s", "--path", "src"]);
     world.yes("side", &["acquire", "b", "--wait=1m", "--path", "src"]);
     assert_eq!(text(&world.yes("main", &["show", "a"]), "state"), "failed");
 }
@@ -299,7 +299,7 @@ fn looking_writes_nothing() {
     world.yes("main", &["list", "--paths"]);
     world.yes("main", &["check", "--path", "src"]);
     assert!(!world.root.join("main/.claims").exists());
-    world.yes("main", &["acquire", "a", "--lease", "50ms", "--path", "src"]);
+    world.yes("main", &["acquire", "a", "--lease", "1s", "--path", "src"]);
     world.yes("side", &["acquire", "b", "--wait=1m", "--path", "src"]);
     let files = || {
         let folder = world.root.join("main/.claims");

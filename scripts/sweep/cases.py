@@ -45,6 +45,11 @@ def ending(world):
     leased(world, SHORT)
 
 
+def released_before(world):
+    leased(world, LONG)
+    world.set_up("release", world.node, token=world.token)
+
+
 def blocked(world):
     leased(world, LONG)
     world.set_up("release", world.node, "--block", "a question", token=world.token)
@@ -76,6 +81,19 @@ def prunable(world):
     """A receipt, and messages that every reader has dealt with."""
     read(world)
     world.set_up("mail", "ack", "box", "2", "--as", "victim", "--receipt", "try-1")
+
+
+def failed(world):
+    leased(world, LONG)
+    world.set_up("reject", world.node, "--reason", "poison", token=world.token)
+
+
+def long_done(world):
+    """Done so long ago that its result may go."""
+    completed(world)
+    record = json.loads(world.path(world.node).read_bytes())
+    record["outcome"]["at"] = "2020-01-01T00:00:00Z"
+    world.path(world.node).write_text(json.dumps(record, indent=2) + "\n")
 
 
 # What a command has done, seen in the record.
@@ -123,6 +141,22 @@ def acknowledged(world):
 def position(world, name):
     readers = world.ask("mail", "list", "box").json["readers"]
     return next((reader[name] for reader in readers if reader["reader"] == "victim"), None)
+
+
+def is_failed(record):
+    return record.state == "failed" and record.fields["outcome"]["reason"] == "poison"
+
+
+def is_cancelled(record):
+    return record.state == "cancelled"
+
+
+def is_requeued(record):
+    return record.fields.get("requeues") == 1
+
+
+def is_tombstone(record):
+    return record.fields.get("tombstoned") is True
 
 
 @dataclass(frozen=True)
@@ -203,6 +237,14 @@ CASES = [
     settle("retry", rests, "retry", "NODE", "--reason", "a try", step=2),
     Case("review", ("review", "NODE", "--accept", "--by", "victim"), reviewable, effect=is_accepted, late=frozenset({1, 4}),
          meanwhile=("look", "take", "review"), step=2),
+    settle("reject", is_failed, "reject", "NODE", "--reason", "poison", step=2),
+    Case("cancel", ("cancel", "NODE", "--reason", "enough"), leased, effect=is_cancelled, late=frozenset({1}),
+         meanwhile=("look", "take", "release", "complete"), forces=True, step=2),
+    Case("block with an end", ("block", "NODE", "--reason", "a question", "--until", "1h"), released_before,
+         effect=is_blocked, late=frozenset({1}), step=3),
+    Case("requeue", ("requeue", "NODE"), failed, effect=is_requeued, step=2),
+    Case("prune, an old result", ("prune", "--older", "1d"), long_done, effect=is_tombstone, step=3),
+    look("result", completed, "result", "NODE", step=4),
     look("add", made, "add", "other", "--input", "1", step=3),
     look("mail send", made, "mail", "send", "box", '"hello"', elsewhere=True, step=4),
     look("mail read", mailed, "mail", "read", "box", "--as", "victim", stands=handed_out, elsewhere=True, step=4),

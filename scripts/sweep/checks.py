@@ -127,7 +127,7 @@ def judge(trial, world, code, stands, gone, changed):
 
 def is_settled(case):
     """Does its effect outlast the lease?"""
-    return case.argv[0] in ("release", "complete", "retry")
+    return case.argv[0] in ("release", "complete", "retry", "reject", "cancel", "block", "requeue", "prune")
 
 
 def is_all_gone(world):
@@ -182,7 +182,12 @@ def take(world):
         clock = before.fields["not_before"]["clock"]
         due = next(value for name, value in clock.items() if name.endswith("mono_ms")) / 1000 - time.monotonic()
         answer = world.ask("acquire", world.node, "--owner", "bob", "--lease", LONG, "--wait=10s", due=max(due, 0.0))
-    ended = {"blocked": (4, "BLOCKED"), "done": (1, "ALREADY_DONE")}.get(before.state)
+    ended = {
+        "blocked": (4, "BLOCKED"),
+        "done": (1, "ALREADY_DONE"),
+        "failed": (4, "FAILED"),
+        "cancelled": (4, "CANCELLED"),
+    }.get(before.state)
     got = (answer.code, answer.json.get("code"))
     world.require(got == (ended or (0, None)), f"bob's acquire: {got}, and on disk it is {before.state}")
     if answer.code != 0:

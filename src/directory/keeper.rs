@@ -1,15 +1,19 @@
 //! Keeping a lease alive in the background, and knowing when it is lost.
 //!
-//! Two threads. One renews at a third of the lease, and a slow disk may hold it up for long; the other only
-//! watches the clock, so that a lease that could not be renewed is known to be lost at its end and not later.
+//! Two threads. One renews at a third of the lease, looks at the record between, and a slow disk may hold it up for
+//! long; the other only watches the clock, so that a lease that could not be renewed is known to be lost at its end and not later.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use super::Directory;
-use crate::domain::{Node, Reason, Refusal, Renewal, Stale, Token};
+use crate::domain::{Answer, Checked, Node, Reason, Refusal, Renewal, Stale, Token, Written};
+use crate::error::Result;
 use crate::id::NodeId;
+
+/// How long it takes at most until a takeover by force, or a cancellation, is noticed.
+const LOOK: Duration = Duration::from_millis(500);
 
 type OnLost = Box<dyn FnOnce(&Refusal) + Send>;
 
@@ -26,6 +30,8 @@ struct State {
     /// When the lease ends on the monotonic clock, in milliseconds; `None`: with its process.
     ends_mono_ms: Option<i64>,
     lease_ms: i64,
+    /// When to renew, on the monotonic clock in nanoseconds.
+    due_ns: u64,
     lost: Option<Refusal>,
     stopped: bool,
     on_lost: Vec<OnLost>,
@@ -39,8 +45,11 @@ impl Shared {
         ends_mono_ms: Option<i64>,
         lease_ms: i64,
     ) -> Shared {
-        let state = State { ends_mono_ms, lease_ms, lost: None, stopped: false, on_lost: Vec::new() };
-        Shared { directory, id, token, state: Mutex::new(state), changed: Condvar::new() }
+        let due_ns = 0;
+        let state = State { ends_mono_ms, lease_ms, due_ns, lost: None, stopped: false, on_lost: Vec::new() };
+        let shared = Shared { directory, id, token, state: Mutex::new(state), changed: Condvar::new() };
+        shared.state().due_ns = shared.due_in(third(lease_ms));
+        shared
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -110,6 +119,52 @@ impl Shared {
         tell.into_iter().for_each(|tell| tell(&refusal));
     }
 
+    /// Asks the store whether the claim is live.
+    pub(super) fn check(&self) -> Result<Answer<Checked>> {
+        let answer = self.directory.check(&self.id, &self.token)?;
+        Ok(answer.inspect_err(|refusal| self.lose(refusal.clone())))
+    }
+
+    /// Renews now.
+    pub(super) fn renew(&self, renewal: &Renewal) -> Result<Answer<Written>> {
+        let answer = self.directory.renew(&self.id, &self.token, renewal)?;
+        Ok(answer
+            .inspect(|renewed| self.renewed(&renewed.node))
+            .inspect_err(|refusal| self.lose(refusal.clone())))
+    }
+
+    /// Renews the lease if that is due, and else looks whether somebody has called it off or taken it. How long to
+    /// leave it alone then.
+    pub(super) fn tend(&self) -> Duration {
+        let now = self.directory.host.mono_ns();
+        let due = self.state().due_ns;
+        if now < due {
+            let _ = self.check(); // what can't be read now is read again
+            return Duration::from_nanos(due - now).min(LOOK);
+        }
+        let answer = self.renew(&Renewal::default());
+        let mut pause = third(self.state().lease_ms);
+        if answer.is_err() {
+            // The disk may come back before the lease ends; the watcher minds the end.
+            pause = (pause / 10).max(Duration::from_millis(5));
+        }
+        self.state().due_ns = self.due_in(pause);
+        pause.min(LOOK)
+    }
+
+    fn due_in(&self, pause: Duration) -> u64 {
+        self.directory.host.mono_ns().saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Loses the lease if its end has come, renewed or not. How long that will not be so.
+    pub(super) fn mind_end(&self) -> Duration {
+        let left = self.remaining_ms().unwrap_or(i64::from(u16::MAX));
+        if left == 0 {
+            self.lose(self.over());
+        }
+        Duration::from_millis(left.unsigned_abs())
+    }
+
     fn over(&self) -> Refusal {
         Refusal { id: self.id.clone(), version: 0, generation: 0, reason: Reason::Stale(Stale::Over) }
     }
@@ -128,46 +183,21 @@ impl Shared {
 /// Starts both threads.
 pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
     let renewer = shared.clone();
-    thread::Builder::new().name("claim-renew".to_owned()).spawn(move || renew(&renewer))?;
+    spawn("claim-renew", move || {
+        let mut pause = renewer.tend();
+        while renewer.nap(pause) {
+            pause = renewer.tend();
+        }
+    })?;
     let watcher = shared.clone();
-    thread::Builder::new().name("claim-watch".to_owned()).spawn(move || watch(&watcher))?;
-    Ok(())
+    spawn("claim-watch", move || while watcher.nap(watcher.mind_end()) {})
 }
 
-fn renew(shared: &Shared) {
-    let mut due = shared.directory.host.mono_ns();
-    let mut pause = third(shared.state().lease_ms);
-    loop {
-        due = due.saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
-        while let Some(left) = due.checked_sub(shared.directory.host.mono_ns()).filter(|left| *left > 0) {
-            if !shared.nap(Duration::from_nanos(left)) {
-                return;
-            }
-        }
-        let answer = shared.directory.renew(&shared.id, &shared.token, &Renewal::default());
-        due = shared.directory.host.mono_ns();
-        pause = third(shared.state().lease_ms);
-        match answer {
-            Ok(Ok(renewed)) => shared.renewed(&renewed.node),
-            Ok(Err(refusal)) => return shared.lose(refusal),
-            // The disk may come back before the lease ends; the watcher minds the end.
-            Err(_) => pause = (pause / 10).max(Duration::from_millis(5)),
-        }
-    }
+/// A thread with a name.
+pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
 fn third(lease_ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(lease_ms / 3).unwrap_or(1).max(1))
-}
-
-fn watch(shared: &Shared) {
-    loop {
-        let left = shared.remaining_ms().unwrap_or(i64::from(u16::MAX));
-        if left == 0 {
-            return shared.lose(shared.over());
-        }
-        if !shared.nap(Duration::from_millis(left.unsigned_abs())) {
-            return;
-        }
-    }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Directory;
 use super::keeper::{self, Shared};
 use crate::domain::{
-    self, Acquire, Acquired, Answer, Checked, Node, Reason, Refusal, Renewal, Retry, Token, Written,
+    self, Acquire, Acquired, Answer, Checked, Node, Reason, Refusal, Renewal, Retry, Text, Token, Written,
 };
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
@@ -156,16 +156,17 @@ impl Lease {
 
     /// Asks the store whether the claim is live: for the moment before a side effect.
     pub fn check(&self) -> Result<Answer<Checked>> {
-        self.noticed(self.directory.check(self.id(), &self.token)?)
+        self.shared.check()
     }
 
     /// Renews now.
     pub fn renew(&self, renewal: &Renewal) -> Result<Answer<Written>> {
-        let answer = self.noticed(self.directory.renew(self.id(), &self.token, renewal)?)?;
-        if let Ok(renewed) = &answer {
-            self.renewed(&renewed.node);
-        }
-        Ok(answer)
+        self.shared.renew(renewal)
+    }
+
+    /// What its threads know of it.
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The lease's end is what `node` says.
@@ -195,6 +196,11 @@ impl Lease {
     /// Gives the node back with its attempt counted: to be taken after a backoff, or failed if that was the last.
     pub fn retry(self, how: &Retry) -> Result<Answer<Written>, Box<Unsettled>> {
         self.settle(|lease| lease.directory.retry(lease.id(), &lease.token, how))
+    }
+
+    /// Ends the node as failed: no attempt will help. Refused if the claim was lost before.
+    pub fn reject(self, reason: Option<&Text>) -> Result<Answer<Written>, Box<Unsettled>> {
+        self.settle(|lease| lease.directory.reject(lease.id(), &lease.token, reason))
     }
 
     /// Keeps the claim as it is, without this program: it lasts until its lease ends or the token settles it.
@@ -229,13 +235,6 @@ impl Lease {
             }
             Err(error) => Err(Box::new(Unsettled { lease: self, error })),
         }
-    }
-
-    fn noticed<T>(&self, answer: Answer<T>) -> Result<Answer<T>> {
-        if let Err(refusal) = &answer {
-            self.shared.lose(refusal.clone());
-        }
-        Ok(answer)
     }
 }
 

@@ -1,17 +1,22 @@
 //! Operations on a claim directory: read, decide, swap.
 
 mod claims;
+mod control;
 mod hints;
 mod keeper;
 mod lease;
 mod look;
 mod mail;
 mod next;
+mod outcome;
 mod paths;
+mod post;
+mod prune;
 mod receipts;
 mod tasks;
 mod update;
 mod wait;
+mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +33,7 @@ pub use mail::MailSeen;
 pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use receipts::Pruned;
+pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
 
 /// A claim directory. Cheap to clone; threads may share it.
 #[derive(Clone)]

@@ -27,6 +27,8 @@ pub struct Pruned {
     pub receipts: usize,
     /// How many messages.
     pub messages: usize,
+    /// How many nodes' inputs and results.
+    pub results: usize,
 }
 
 /// A request that shows a receipt.
@@ -219,7 +221,9 @@ impl Directory {
     }
 
     /// Forgets receipts that were last written more than `older` ago, and messages that were sent before that and
-    /// that every reader has acknowledged; with `dry_run` only counts them. The keys of messages are kept for at
+    /// that every reader has acknowledged, and the inputs and results of nodes that ended and were last written before
+    /// that; with `dry_run` only counts them. What is left of such a node says how it ended, and still tells a
+    /// repeated call from one that contradicts. The keys of messages are kept for at
     /// least 7 days: they must outlive their messages, or a late retry sends one anew.
     ///
     /// A pruner that is frozen between looking at a receipt and removing it may forget a key that was used again
@@ -228,7 +232,11 @@ impl Directory {
         let older = i64::try_from(older.as_millis()).unwrap_or(i64::MAX);
         let now = self.host.now().wall_ms;
         let (before, week_ago) = (now.saturating_sub(older), now.saturating_sub(MAIL_KEYS_MS));
-        let mut pruned = Pruned { messages: self.prune_mail(before, dry_run)?, ..Pruned::default() };
+        let mut pruned = Pruned {
+            messages: self.prune_mail(before, dry_run)?,
+            results: self.prune_results(before, dry_run)?,
+            ..Pruned::default()
+        };
         for key in self.receipts()? {
             let Ok(Some(receipt)) = self.receipt_at(&key) else { continue };
             let before = if self.is_of_mail(&key)? { before.min(week_ago) } else { before };

@@ -1,9 +1,9 @@
-//! Tasks: submitting, reviewing, giving back for another attempt.
+//! Tasks: submitting, reviewing, giving back for another attempt, giving up.
 
 use serde_json::json;
 
 use super::Directory;
-use crate::domain::{self, Answer, Refusal, Retry, Submission, Submitted, Token, Verdict, Written};
+use crate::domain::{self, Answer, Refusal, Retry, Submission, Submitted, Text, Token, Verdict, Written};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
 use crate::store::Key;
@@ -45,10 +45,7 @@ impl Directory {
             || verdict.arguments(),
             |node, facts, write| domain::review(node, facts, verdict, write),
         )?;
-        if answer.as_ref().is_ok_and(|written| written.replay) {
-            self.store.confirm(&Key::Node(id.clone()))?;
-        }
-        Ok(answer)
+        self.confirmed(id, answer)
     }
 
     /// Gives the node back with its attempt counted: to be taken after a backoff, or failed if that was the last.
@@ -60,5 +57,18 @@ impl Directory {
             || json!([token.hash().hex(), how.reason, how.after.as_millis() as u64]),
             |node, facts, write| domain::retry(node, facts, token, how, write),
         )
+    }
+
+    /// Ends the node as failed: no attempt will help. The same token and reason again is answered as a replay.
+    pub fn reject(&self, id: &NodeId, token: &Token, reason: Option<&Text>) -> Result<Answer<Written>> {
+        let reason = reason.map(Text::as_str);
+        let answer = self.update_once(
+            id,
+            "reject",
+            None,
+            || json!([token.hash().hex(), reason]),
+            |node, facts, write| domain::reject(node, facts, token, reason, write),
+        )?;
+        self.confirmed(id, answer)
     }
 }

@@ -204,19 +204,32 @@ impl Directory {
     /// Tells `use_facts` the time, what is known of the process that `node`'s claim is bound to, and what the node
     /// waits for.
     pub(super) fn with_facts<T>(&self, node: &Node, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
+        self.with_facts_and(node, &self.needs(node), use_facts)
+    }
+
+    /// The same, leaving out what it waits for.
+    pub(super) fn with_facts_alone<T>(&self, node: &Node, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
+        self.with_facts_and(node, &[], use_facts)
+    }
+
+    fn with_facts_and<T>(&self, node: &Node, needs: &[Need], use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
         let bound = node.claim().and_then(|claim| claim.bound.as_ref());
         let life = bound.map_or(Life::Unknown, |bound| self.host.life(&bound.process));
-        let needs = self.needs(node);
         let now: Now = self.host.now(); // after the records, and last of all
-        use_facts(&Facts { now, place: self.host.place(), life, needs: &needs })
+        use_facts(&Facts { now, place: self.host.place(), life, needs })
     }
 
     /// What `node`, if nobody has it, waits for. A dependency that is met stays so, hence reading one after the
     /// other is as good as reading all at once.
     fn needs(&self, node: &Node) -> Vec<Need> {
-        let task = node.task.as_ref().filter(|_| matches!(node.state, State::Ready));
+        let idle = match &node.state {
+            State::Ready => true,
+            State::Blocked(block) => block.until.is_some(), // it may be over
+            _ => false,
+        };
+        let task = node.task.as_ref().filter(|_| idle);
         let unmet = |on: &NodeId| match self.node(on) {
-            Ok(found) => Need::of(on, found.as_ref()),
+            Ok(found) => Need::of(on, found.map(|found| self.as_of_now(found)).as_ref()),
             Err(e) => Some(Need { on: on.clone(), lacks: Lack::Unreadable(e.to_string()) }),
         };
         let mut needs: Vec<Need> =

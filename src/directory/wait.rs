@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use super::{Directory, Lease};
-use crate::domain::{Acquire, Answer, Reason, Refusal};
+use crate::domain::{Acquire, Answer, Reason, Refusal, next_end_ms};
 use crate::error::Result;
 use crate::host;
 use crate::id::NodeId;
@@ -19,13 +19,20 @@ impl Directory {
     ///
     /// The wait never outlasts the holder's lease: at its recorded end it tries, woken or not.
     pub fn acquire(&self, id: &NodeId, request: &Acquire, wait: Duration) -> Result<Answer<Lease>> {
-        let end = self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let end = self.end_of(wait);
         let mut watched: Option<(NodeId, Box<dyn Watch + '_>)> = None;
         let mut exit = Exit::default();
         loop {
             let refusal = match self.try_acquire(id, request)? {
                 Err(refusal) if refusal.passes() => refusal,
-                answer => return Ok(answer),
+                Err(refusal) => {
+                    if let Reason::Waits(need) = &refusal.reason {
+                        // What this answer rests on is made true first, not only judged by the clock.
+                        self.write_down(&need.on)?;
+                    }
+                    return Ok(Err(refusal));
+                }
+                taken => return Ok(taken),
             };
             let left = end.saturating_sub(self.host.mono_ns());
             if left == 0 {
@@ -39,28 +46,64 @@ impl Directory {
             };
             let mut nap = Duration::from_nanos(left);
             if let Some(remaining) = refusal.passes_in_ms() {
-                nap = nap.min(Duration::from_millis(u64::try_from(remaining).unwrap_or(0).max(1)));
+                nap = nap.min(millis(remaining));
+            }
+            if on != id
+                && let Some(ms) = self.next_end_ms(id)?
+            {
+                nap = nap.min(millis(ms));
             }
             // Only a claim that is in the way ends with its process.
-            if refusal.holder().is_some() && exit.look(self, on)? {
-                nap = nap.min(ORPHANS);
-            }
-            match &exit.descriptor {
-                Some(descriptor) => watch.wait(nap, &[descriptor.as_fd()]),
-                None => watch.wait(nap, &[]),
-            }
+            self.nap(watch.as_mut(), &mut exit, on, refusal.holder().is_some(), nap)?;
         }
+    }
+
+    /// The moment that a wait ends, on the monotonic clock in nanoseconds.
+    pub(super) fn end_of(&self, wait: Duration) -> u64 {
+        self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Waits for a change of the node `on`, for the next end that its record knows of and, where a claim is waited
+    /// for, for the end of its process; for at most `nap`.
+    pub(super) fn nap(
+        &self,
+        watch: &mut dyn Watch,
+        exit: &mut Exit,
+        on: &NodeId,
+        claimed: bool,
+        mut nap: Duration,
+    ) -> Result<()> {
+        if let Some(ms) = self.next_end_ms(on)? {
+            nap = nap.min(millis(ms));
+        }
+        if claimed && exit.look(self, on)? {
+            nap = nap.min(ORPHANS);
+        }
+        match &exit.descriptor {
+            Some(descriptor) => watch.wait(nap, &[descriptor.as_fd()]),
+            None => watch.wait(nap, &[]),
+        }
+        Ok(())
+    }
+
+    fn next_end_ms(&self, id: &NodeId) -> Result<Option<i64>> {
+        let node = self.node(id)?;
+        Ok(node.and_then(|node| self.with_facts_alone(&node, |facts| next_end_ms(&node, facts))))
     }
 }
 
-fn timed_out(refusal: Refusal) -> Refusal {
+fn millis(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1))
+}
+
+pub(super) fn timed_out(refusal: Refusal) -> Refusal {
     let (id, version, generation) = (refusal.id.clone(), refusal.version, refusal.generation);
     Refusal { id, version, generation, reason: Reason::TimedOut(Box::new(refusal)) }
 }
 
 /// A descriptor that becomes readable when the process ends that the claim is bound to.
 #[derive(Default)]
-struct Exit {
+pub(super) struct Exit {
     pid: Option<u32>,
     descriptor: Option<OwnedFd>,
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Step;
-use super::over::{rebased, spent};
+use super::over::{lapsed, rebased, refuse_ended};
 use super::record::RepoPath;
-use super::record::{Bound, Claim, Forced, Moment, Node, State, Token, WriteId};
+use super::record::{AttemptEnd, Bound, Claim, Forced, Moment, Node, State, Token, WriteId};
 use super::refusal::{Holder, Reason};
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
+use crate::time::When;
 
 /// The longest owner name or reason, in bytes.
 const MAX_TEXT: usize = 4096;
@@ -168,14 +169,12 @@ pub(crate) fn acquire(node: &Node, facts: &Facts<'_>, request: &Acquire, mint: &
         Standing::Adrift { claim } => rebase(node, claim, facts, mint.write),
         Standing::Waiting(need) => Step::refuse(node, Reason::Waits(need.clone())),
         Standing::NotYet { remaining_ms } => Step::refuse(node, Reason::NotYet(remaining_ms)),
-        Standing::Spent { claim } => fail_spent(node, claim, facts, mint.write),
-        Standing::Blocked(block) => {
-            Step::refuse(node, Reason::Blocked { reason: block.reason.clone(), by: block.by.clone() })
+        Standing::Spent { .. } => {
+            let Step { write, answer } = refuse_ended(node, facts, mint.write);
+            Step { write, answer: answer.map_err(|refusal| refusal.because(Reason::Spent(node.attempt))) }
         }
-        Standing::Ended(ending, outcome) => Step::refuse(
-            node,
-            Reason::Ended { ending, by: outcome.by.clone(), reason: outcome.reason.clone() },
-        ),
+        Standing::Overdue { .. } | Standing::Ended(..) => refuse_ended(node, facts, mint.write),
+        Standing::Blocked(block) => Step::refuse(node, Reason::blocked(block)),
     }
 }
 
@@ -200,8 +199,17 @@ fn take(
         paths: request.paths.clone(),
         extra: Default::default(),
     };
-    let overridden = !standing(node, facts).takeable();
-    let mut next = node.next(mint.write, State::Claimed(claim));
+    let (now, state) = (standing(node, facts), State::Claimed(claim));
+    let overridden = !now.takeable();
+    let mut next = match now {
+        Standing::Lapsed { claim, why } => lapsed(node, claim, why, facts, mint.write, state),
+        Standing::Held { claim, .. } | Standing::Adrift { claim } => {
+            let by = request.force.as_ref().map(|Force(reason)| format!("by {}: {reason}", request.owner));
+            let end = (AttemptEnd::Forced, by.as_deref(), facts.now.wall_ms);
+            node.after_attempt(mint.write, state, claim, end)
+        }
+        _ => node.next(mint.write, state),
+    };
     next.generation += 1;
     #[cfg(feature = "testing")]
     if crate::testing::fault("generation not raised") {
@@ -228,13 +236,6 @@ fn take(
     Step::write(next, acquired)
 }
 
-/// Writes down that the last attempt is over, which nobody has recorded yet, and refuses.
-fn fail_spent(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
-    let next = spent(node, claim, facts, write);
-    let refusal = super::Refusal::new(&next, Reason::Spent(node.attempt));
-    Step { write: Some(next), answer: Err(refusal) }
-}
-
 /// Writes down an end that this machine's clock can reach, and refuses: the holder keeps its full lease once.
 fn rebase(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Step<Acquired> {
     let next = rebased(node, claim, facts, write);
@@ -254,5 +255,10 @@ impl Moment {
             mono_ms: facts.now.mono_ms.saturating_add(lease_ms),
             place: facts.place.clone(),
         }
+    }
+
+    /// What somebody named, on both clocks.
+    pub(crate) fn at(when: When, facts: &Facts<'_>) -> Moment {
+        Moment::after(when.away_ms(facts.now.wall_ms), facts)
     }
 }

@@ -5,42 +5,56 @@
 
 mod claim;
 mod codec;
+mod control;
 mod fate;
 pub(crate) mod hint;
 mod mail;
+mod message;
 mod over;
 mod receipt;
 mod record;
 mod refusal;
+mod remark;
 mod roster;
 mod settle;
 mod standing;
 mod task;
+mod text;
+mod tombstone;
 
 pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
-pub use codec::{FORMAT, Malformed, for_show};
+pub use codec::{FORMAT, Malformed, attempt_json, for_show};
 pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, decode_roster, encode_roster, encode_within_limit};
+pub use control::{Blocking, Cancel};
+pub(crate) use control::{block, cancel, requeue, unblock};
 pub(crate) use fate::became;
 pub use fate::{Became, Fate, fate};
 pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
+pub use message::WorkKey;
+pub(crate) use message::message_id;
+pub(crate) use over::ended_by_time;
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
     Carrier, Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
-    Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment, Name, Need, Node,
-    Outcome, RepoPath, Review, State, Task, Token, TokenHash, WriteId,
+    Attempt, AttemptEnd, Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment,
+    Name, Need, Node, Note, Outcome, RepoPath, Review, State, Task, Token, TokenHash, WriteId,
 };
 pub(crate) use record::{invalid_path, outside, refuse_pattern, without_stars};
 pub use refusal::{Holder, PathClash, Reason, Refusal, Stale};
+pub(crate) use remark::{detach, join, note};
 pub(crate) use roster::{Clashing, Entry, EntryState, Roster};
 pub use settle::{Checked, Renewal, Retry, Written};
-pub(crate) use settle::{check, complete, given_back, release, renew, retry};
+pub(crate) use settle::{check, complete, given_back, reject, release, renew, retry};
+pub(crate) use standing::next_end_ms;
 pub use standing::{Facts, Lapse, Standing, standing};
 pub use task::{Submission, Submitted, Verdict};
 pub(crate) use task::{review, submit};
+pub use text::Text;
+pub(crate) use tombstone::entomb;
 
 /// What a request gets: the thing it asked for, or why not. Losing is a value.
 pub type Answer<T> = std::result::Result<T, Refusal>;

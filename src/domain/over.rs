@@ -1,23 +1,79 @@
-//! Writing down that a claim is over, without taking the node.
+//! Writing down what time alone has done: a claim is over, or the whole node is.
 
-use super::record::{Claim, Moment, Node, Outcome, State, WriteId};
-use super::standing::{Facts, Standing, standing};
+use super::Step;
+use super::record::{AttemptEnd, Claim, Moment, Node, Outcome, State, Task, WriteId};
+use super::refusal::{Reason, Refusal, passed};
+use super::standing::{Facts, Lapse, Standing, standing};
 
-/// The record of a node whose claim is over: ready, its attempt counted, or failed if that was the last one. An
-/// end that can't be believed becomes one that this machine's clock can reach. `None`: nothing of that is so.
+/// The record of a node whose claim is over: ready, its attempt counted, or ended if time has ended it. An end that
+/// can't be believed becomes one that this machine's clock can reach. `None`: nothing of that is so.
 pub(crate) fn over(node: &Node, facts: &Facts<'_>, write: WriteId) -> Option<Node> {
     match standing(node, facts) {
-        Standing::Lapsed { .. } => Some(node.next(write, State::Ready)),
-        Standing::Spent { claim } => Some(spent(node, claim, facts, write)),
+        Standing::Lapsed { claim, why } => Some(lapsed(node, claim, why, facts, write, State::Ready)),
         Standing::Adrift { claim } => Some(rebased(node, claim, facts, write)),
+        _ => ended_by_time(node, facts, write),
+    }
+}
+
+/// The record of a node that time has ended and nobody has written that down: failed with the end of its last
+/// attempt, or expired. `None`: it has not.
+pub(crate) fn ended_by_time(node: &Node, facts: &Facts<'_>, write: WriteId) -> Option<Node> {
+    match standing(node, facts) {
+        Standing::Spent { claim, why } => Some(spent(node, claim, why, facts, write)),
+        Standing::Overdue { task, deadline, claim } => {
+            Some(expired(node, task, deadline, claim, facts, write))
+        }
         _ => None,
     }
 }
 
+/// Refuses what an ended node can't be asked for. If time has ended it, that is written down.
+pub(super) fn refuse_ended<T>(node: &Node, facts: &Facts<'_>, write: WriteId) -> Step<T> {
+    let next = ended_by_time(node, facts, write);
+    let now = next.as_ref().unwrap_or(node);
+    let reason = now.outcome().map_or(Reason::NotFound, |(ending, outcome)| Reason::ended(ending, outcome));
+    Step { answer: Err(Refusal::new(now, reason)), write: next }
+}
+
 /// Failed, since the last attempt is over.
-pub(super) fn spent(node: &Node, claim: &Claim, facts: &Facts<'_>, write: WriteId) -> Node {
+pub(super) fn spent(node: &Node, claim: &Claim, why: Lapse, facts: &Facts<'_>, write: WriteId) -> Node {
     let reason = format!("its attempts are used up: the lease of attempt {} ended", node.attempt);
-    node.next(write, State::Failed(Outcome::without_result(node, facts.now.wall_ms, &claim.owner, reason)))
+    let failed = Outcome::without_result(node, facts.now.wall_ms, &claim.owner, reason);
+    lapsed(node, claim, why, facts, write, State::Failed(failed))
+}
+
+/// Expired, on behalf of who set the deadline.
+fn expired(
+    node: &Node,
+    task: &Task,
+    deadline: &Moment,
+    claim: Option<&Claim>,
+    facts: &Facts<'_>,
+    write: WriteId,
+) -> Node {
+    let now = facts.now.wall_ms;
+    let state = State::Expired(Outcome::without_result(node, now, &task.by, passed(deadline)));
+    match claim {
+        Some(claim) => node.after_attempt(write, state, claim, (AttemptEnd::Expired, None, now)),
+        None => node.next(write, state),
+    }
+}
+
+/// In another state, since the claim is over.
+pub(super) fn lapsed(
+    node: &Node,
+    claim: &Claim,
+    why: Lapse,
+    facts: &Facts<'_>,
+    write: WriteId,
+    state: State,
+) -> Node {
+    let now = facts.now.wall_ms;
+    let end = match why {
+        Lapse::LeaseOver(ago) => (AttemptEnd::LeaseOver, None, now.saturating_sub(ago)),
+        Lapse::ProcessGone => (AttemptEnd::ProcessGone, None, now),
+    };
+    node.after_attempt(write, state, claim, end)
 }
 
 /// The claim with an end by this machine's clock: the holder keeps its full lease once.

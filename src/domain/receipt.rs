@@ -9,10 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::claim::Acquired;
 use super::codec::{self, Fields, Malformed};
+use super::message::{derived, message_id};
 use super::record::{Fingerprint, LastWrite, Node, Token, WriteId};
 use super::settle::Written;
 use super::task::Submitted;
 use crate::error::{Error, Result};
+use crate::id::NodeId;
 use crate::time::rfc3339;
 
 /// A receipt's key: 1 to 1,024 bytes that the caller makes up once for a request and shows again at each retry.
@@ -33,6 +35,11 @@ impl ReceiptKey {
     /// The receipt's name: the blake3 hash of its key, in 64 hexadecimal digits.
     pub fn hash(&self) -> String {
         blake3::hash(self.0.as_bytes()).to_hex().to_string()
+    }
+
+    /// The id of the message posted with this key: a retry must find the same one.
+    pub(crate) fn message(&self) -> Result<NodeId> {
+        message_id(derived("claimdir 2026 message of a receipt", self.0.as_bytes()))
     }
 
     /// The token of a claim taken with this key. Only the nonce is stored, so neither the record nor the receipt

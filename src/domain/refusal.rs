@@ -1,10 +1,10 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
 use super::fate::Became;
-use super::record::{Claim, Ending, Fingerprint, Need, Node, RepoPath};
+use super::record::{Block, Claim, Ending, Fingerprint, Moment, Need, Node, Outcome, RepoPath, Task};
 use crate::error::Code;
 use crate::id::NodeId;
-use crate::time::human;
+use crate::time::{human, rfc3339_seconds};
 
 /// A request that was answered with no. A value, not an error.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +39,8 @@ pub enum Reason {
         reason: String,
         /// By whom.
         by: String,
+        /// When that ends by itself, on the wall clock: milliseconds since 1970.
+        until_ms: Option<i64>,
     },
     /// The version shown is not the current one.
     StaleVersion {
@@ -65,12 +67,31 @@ pub enum Reason {
     },
     /// The id is that of another task, or of a node that ended without being one.
     OtherInput,
+    /// The work key stands for another input, in the node named.
+    OtherWork,
     /// It waits for another task.
     Waits(Need),
     /// It can be taken only later: in so many milliseconds.
     NotYet(i64),
     /// So many attempts were started, and there are no more.
     Spent(u64),
+    /// It was requeued this often, and there is no more of that.
+    Requeued(u64),
+    /// It is not in the state that was asked for.
+    NotInState {
+        /// The state asked for.
+        wanted: &'static str,
+        /// The state it is in.
+        state: &'static str,
+    },
+    /// It has not ended; the state it is in.
+    NotEnded(&'static str),
+    /// It has ended, and its input was pruned: it can't run again.
+    Tombstoned,
+    /// It is a bare key, and no task.
+    NoTask,
+    /// What is asked for can't be, whatever the node is like.
+    Unfit(String),
     /// It is not done, so there is nothing to review; the state it is in.
     NotDone(&'static str),
     /// It doesn't ask for a review.
@@ -95,6 +116,31 @@ pub enum Reason {
     NotSubmitted,
     /// The wait ended first; what it waited for.
     TimedOut(Box<Refusal>),
+}
+
+impl Reason {
+    pub(super) fn ended(ending: Ending, outcome: &Outcome) -> Reason {
+        Reason::Ended { ending, by: outcome.by.clone(), reason: outcome.reason.clone() }
+    }
+
+    pub(super) fn blocked(block: &Block) -> Reason {
+        let until_ms = block.until.as_ref().map(|until| until.until.wall_ms);
+        Reason::Blocked { reason: block.reason.clone(), by: block.by.clone(), until_ms }
+    }
+
+    pub(super) fn too_many_subscribers() -> Reason {
+        Reason::Unfit(format!("a task has at most {} subscribers", Task::MAX_SUBSCRIBERS))
+    }
+
+    /// It would expire at once.
+    pub(super) fn overdue(task: &Task, deadline: &Moment) -> Reason {
+        Reason::Ended { ending: Ending::Expired, by: task.by.clone(), reason: Some(passed(deadline)) }
+    }
+}
+
+/// What a task's expiry says.
+pub(super) fn passed(deadline: &Moment) -> String {
+    format!("its deadline was {}", rfc3339_seconds(deadline.wall_ms))
 }
 
 /// A path asked for and the one that is in its way.
@@ -194,6 +240,11 @@ impl Refusal {
         Refusal { reason: Reason::NotSubmitted, ..Refusal::not_found(on) }
     }
 
+    /// The same for another reason.
+    pub(crate) fn because(self, reason: Reason) -> Refusal {
+        Refusal { reason, ..self }
+    }
+
     /// The code that decides the exit code.
     pub fn code(&self) -> Code {
         match &self.reason {
@@ -205,17 +256,24 @@ impl Refusal {
             Reason::Blocked { .. } => Code::Blocked,
             Reason::StaleVersion { .. } => Code::StaleVersion,
             Reason::Stale(_) => Code::StaleClaim,
-            Reason::OtherResult | Reason::OtherInput | Reason::NoReviewDue | Reason::Reviewed { .. } => {
-                Code::IdempotencyConflict
-            }
+            Reason::OtherResult
+            | Reason::OtherInput
+            | Reason::OtherWork
+            | Reason::NoReviewDue
+            | Reason::Reviewed { .. } => Code::IdempotencyConflict,
             Reason::Waits(_) => Code::DependencyNotAccepted,
-            Reason::NotYet(_) | Reason::NotDone(_) => Code::NotReady,
-            Reason::Spent(_) => Code::AttemptsExhausted,
+            Reason::NotYet(_)
+            | Reason::NotDone(_)
+            | Reason::NotEnded(_)
+            | Reason::NotInState { .. }
+            | Reason::Tombstoned => Code::NotReady,
+            Reason::Spent(_) | Reason::Requeued(_) => Code::AttemptsExhausted,
+            Reason::Unfit(_) => Code::Usage,
             Reason::SelfReview { .. } => Code::SelfReview,
             Reason::OtherRequest { .. } => Code::ReceiptConflict,
             Reason::AlreadyRun { .. } => Code::AlreadyRun,
             Reason::PathClash(_) => Code::PathClash,
-            Reason::NotFound | Reason::NotSubmitted => Code::NotFound,
+            Reason::NotFound | Reason::NotSubmitted | Reason::NoTask => Code::NotFound,
             Reason::TimedOut(_) => Code::WaitTimeout,
         }
     }
@@ -282,7 +340,10 @@ impl Refusal {
                 let why = reason.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
                 format!("{} by {by} (generation {generation}){why}", ending.name())
             }
-            Reason::Blocked { reason, by } => format!("blocked by {by}: {reason}"),
+            Reason::Blocked { reason, by, until_ms: None } => format!("blocked by {by}: {reason}"),
+            Reason::Blocked { reason, by, until_ms: Some(until) } => {
+                format!("blocked by {by} until {}: {reason}", rfc3339_seconds(*until))
+            }
             Reason::StaleVersion { seen } => {
                 format!("version {seen} was seen, and it is at version {} now", self.version)
             }
@@ -291,9 +352,16 @@ impl Refusal {
                 format!("done already with this token (generation {generation}), and with another result")
             }
             Reason::OtherInput => "this id stands for something else already, with another input".to_owned(),
+            Reason::OtherWork => "the work key stands for this one, with another input".to_owned(),
             Reason::Waits(need) => need.message(),
             Reason::NotYet(ms) => format!("not to be taken for another {}", human(*ms)),
             Reason::Spent(attempts) => format!("its attempts are used up: {attempts} were started"),
+            Reason::Requeued(times) => format!("it was requeued {times} times, and that is the most"),
+            Reason::NotInState { wanted, state } => format!("it is not {wanted}: it is {state}"),
+            Reason::NotEnded(state) => format!("it has not ended: it is {state}"),
+            Reason::Tombstoned => "its input was pruned, so it can't run again".to_owned(),
+            Reason::NoTask => "it is a bare key, and no task".to_owned(),
+            Reason::Unfit(why) => why.clone(),
             Reason::NotDone(state) => format!("there is nothing to review: it is {state}"),
             Reason::NoReviewDue => "it doesn't ask for a review".to_owned(),
             Reason::Reviewed { by, accepted } => {
@@ -337,12 +405,19 @@ impl Refusal {
             }
             Reason::OtherResult => format!("the first result stands; `claim show {id}` has it"),
             Reason::OtherInput => format!("use another id; `claim show {id}` says what this one stands for"),
+            Reason::OtherWork => format!("use another key; `claim show {id}` says what this one stands for"),
             Reason::Waits(need) if need.passes() => "take another node, or wait with --wait".to_owned(),
             Reason::Waits(need) => {
                 format!("it can't be met any more; `claim show {}` says why", shell_word(need.on.as_str()))
             }
             Reason::NotYet(_) => "take another node, or wait with --wait".to_owned(),
-            Reason::Spent(_) => format!("`claim show {id}` has what happened"),
+            Reason::Spent(_) | Reason::NotInState { .. } => format!("`claim show {id}` has what happened"),
+            Reason::Requeued(_) | Reason::Tombstoned => {
+                format!("`claim show {id}` has what happened; add it anew under another id")
+            }
+            Reason::NotEnded(_) => format!("wait for it with `claim result {id} --wait`"),
+            Reason::NoTask => format!("`claim add {id}` makes it one"),
+            Reason::Unfit(_) => "ask for something else".to_owned(),
             Reason::NotDone(_) => "review it once it is done".to_owned(),
             Reason::NoReviewDue | Reason::Reviewed { .. } => {
                 format!("nothing is left to say; `claim show {id}`")

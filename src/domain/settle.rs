@@ -5,9 +5,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Step;
+use super::over::ended_by_time;
 use super::record::Ending;
-use super::record::{Block, Claim, Delay, Moment, Node, Outcome, State, Token, WriteId};
-use super::refusal::{Holder, Reason, Stale};
+use super::record::{
+    AttemptEnd, Block, Claim, Delay, Moment, Node, Outcome, State, Token, WriteId, canonical_hash,
+};
+use super::refusal::{Holder, Reason, Refusal, Stale};
 use super::standing::{Facts, Standing, standing};
 
 /// A live claim, seen with its token.
@@ -55,7 +58,7 @@ fn held<'a>(node: &'a Node, facts: &Facts<'a>, token: &Token) -> Result<(&'a Cla
         }
         Standing::Lapsed { .. } | Standing::Spent { .. } => return Err(Reason::Stale(Stale::Over)),
         _ if node.version == 0 => return Err(Reason::Stale(Stale::NoRecord)),
-        _ => return Err(Reason::Stale(Stale::NotHeld(node.state.name()))),
+        standing => return Err(Reason::Stale(Stale::NotHeld(standing.name()))),
     };
     #[cfg(feature = "testing")]
     if crate::testing::fault("without the token") {
@@ -65,6 +68,11 @@ fn held<'a>(node: &'a Node, facts: &Facts<'a>, token: &Token) -> Result<(&'a Cla
         return Err(Reason::Stale(Stale::Replaced(Holder::of(node, claim, remaining_ms))));
     }
     Ok((claim, remaining_ms))
+}
+
+/// Refuses whose claim is lost. If time has ended the node, that is written down.
+fn lost<T>(node: &Node, facts: &Facts<'_>, reason: Reason, write: WriteId) -> Step<T> {
+    Step { write: ended_by_time(node, facts, write), answer: Err(Refusal::new(node, reason)) }
 }
 
 /// Is `token` the live holder's?
@@ -85,7 +93,7 @@ pub(crate) fn renew(
 ) -> Step<Written> {
     let claim = match held(node, facts, token) {
         Ok((claim, _)) => claim,
-        Err(reason) => return Step::refuse(node, reason),
+        Err(reason) => return lost(node, facts, reason, write),
     };
     let asked = renewal.lease.map(|lease| i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
     let lease_ms = asked.unwrap_or(claim.lease_ms);
@@ -107,7 +115,7 @@ pub(crate) fn release(
 ) -> Step<Written> {
     let claim = match held(node, facts, token) {
         Ok((claim, _)) => claim,
-        Err(reason) => return Step::refuse(node, reason),
+        Err(reason) => return lost(node, facts, reason, write),
     };
     let state = match block {
         None => State::Ready,
@@ -115,6 +123,7 @@ pub(crate) fn release(
             reason: reason.to_owned(),
             by: claim.owner.clone(),
             at_ms: facts.now.wall_ms,
+            until: None,
             extra: Default::default(),
         }),
     };
@@ -155,22 +164,46 @@ pub(crate) fn retry(
 ) -> Step<Written> {
     let claim = match held(node, facts, token) {
         Ok((claim, _)) => claim,
-        Err(reason) => return Step::refuse(node, reason),
+        Err(reason) => return lost(node, facts, reason, write),
     };
+    let end = (AttemptEnd::Retried, retry.reason.as_deref(), facts.now.wall_ms);
     if node.is_spent() {
         let reason = retry.reason.clone().unwrap_or_else(|| "its attempts are used up".to_owned());
-        let outcome = Outcome {
-            token_hash: Some(claim.token_hash),
-            ..Outcome::without_result(node, facts.now.wall_ms, &claim.owner, reason)
-        };
-        return Written::step(node.next(write, State::Failed(outcome)));
+        let failed = State::Failed(Outcome::by_holder(node, claim, facts.now.wall_ms, Some(reason)));
+        return Written::step(node.after_attempt(write, failed, claim, end));
     }
     let asked = i64::try_from(retry.after.as_millis()).unwrap_or(i64::MAX);
     let length_ms = backoff_ms(node.attempt, write.low_byte()).max(asked);
-    let mut next = node.next(write, State::Ready);
+    let mut next = node.after_attempt(write, State::Ready, claim, end);
     next.not_before =
         Some(Delay { until: Moment::after(length_ms, facts), length_ms, reason: retry.reason.clone() });
     Written::step(next)
+}
+
+/// Ends the node as failed: no attempt will help. The same token and reason again is a replay.
+pub(crate) fn reject(
+    node: &Node,
+    facts: &Facts<'_>,
+    token: &Token,
+    reason: Option<&str>,
+    write: WriteId,
+) -> Step<Written> {
+    if let Standing::Ended(Ending::Failed, outcome) = standing(node, facts)
+        && outcome.token_hash == Some(token.hash())
+    {
+        return if outcome.reason.as_deref() == reason {
+            Step::answer(Written { node: node.clone(), replay: true })
+        } else {
+            Step::refuse(node, Reason::ended(Ending::Failed, outcome))
+        };
+    }
+    let claim = match held(node, facts, token) {
+        Ok((claim, _)) => claim,
+        Err(reason) => return lost(node, facts, reason, write),
+    };
+    let now = facts.now.wall_ms;
+    let failed = State::Failed(Outcome::by_holder(node, claim, now, reason.map(str::to_owned)));
+    Written::step(node.after_attempt(write, failed, claim, (AttemptEnd::Rejected, reason, now)))
 }
 
 /// The node without the claim that `token` took, even if that is over; the attempt is given back too. `None`:
@@ -193,7 +226,11 @@ pub(crate) fn complete(
     if let Standing::Ended(Ending::Done, outcome) = standing(node, facts)
         && outcome.token_hash == Some(token.hash())
     {
-        return if outcome.result == *result {
+        let same = match &outcome.result_hash {
+            Some(hash) => *hash == canonical_hash(result),
+            None => outcome.result == *result,
+        };
+        return if same {
             Step::answer(Written { node: node.clone(), replay: true })
         } else {
             Step::refuse(node, Reason::OtherResult)
@@ -201,18 +238,12 @@ pub(crate) fn complete(
     }
     let claim = match held(node, facts, token) {
         Ok((claim, _)) => claim,
-        Err(reason) => return Step::refuse(node, reason),
+        Err(reason) => return lost(node, facts, reason, write),
     };
-    let outcome = Outcome {
-        result: result.clone(),
-        reason: None,
-        by: claim.owner.clone(),
-        generation: node.generation,
-        at_ms: facts.now.wall_ms,
-        token_hash: Some(claim.token_hash),
-        extra: Default::default(),
-    };
-    let mut next = node.next(write, State::Done(outcome));
+    let now = facts.now.wall_ms;
+    let outcome = Outcome { result: result.clone(), ..Outcome::by_holder(node, claim, now, None) };
+    let end = (AttemptEnd::Completed, None, now);
+    let mut next = node.after_attempt(write, State::Done(outcome), claim, end);
     next.review = None; // one of an earlier outcome
     Written::step(next)
 }

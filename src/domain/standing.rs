@@ -1,6 +1,6 @@
 //! What state a record is in *now*. Every command decides by this one function.
 
-use super::record::{Block, Bound, Claim, Ending, Moment, Need, Node, Outcome, State};
+use super::record::{Block, Bound, Claim, Delay, Ending, Moment, Need, Node, Outcome, State, Task};
 use crate::host::{Life, Now, Place};
 
 /// What the host tells a decision.
@@ -46,6 +46,17 @@ pub enum Standing<'a> {
     Spent {
         /// The claim that is over.
         claim: &'a Claim,
+        /// Why it is over.
+        why: Lapse,
+    },
+    /// Its deadline has passed: it has expired, whether that is written down or not.
+    Overdue {
+        /// What it is a task for.
+        task: &'a Task,
+        /// When it should have ended.
+        deadline: &'a Moment,
+        /// The claim there was, live or over.
+        claim: Option<&'a Claim>,
     },
     /// Somebody's, and its end can't be believed: it lies further away than the lease is long, as after a
     /// reboot with the clock set back. Who wants the node first writes down an end by its own clock and waits
@@ -74,16 +85,49 @@ impl Standing<'_> {
     pub fn takeable(&self) -> bool {
         matches!(self, Standing::Free | Standing::Lapsed { .. })
     }
+
+    /// The state's name, as filters and answers have it: as in records, and `waiting` for what nobody has and
+    /// nobody can take yet.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Standing::Free | Standing::Lapsed { .. } => "ready",
+            Standing::Waiting(_) | Standing::NotYet { .. } => "waiting",
+            Standing::Held { .. } | Standing::Adrift { .. } => "claimed",
+            Standing::Blocked(_) => "blocked",
+            Standing::Spent { .. } => Ending::Failed.name(),
+            Standing::Overdue { .. } => Ending::Expired.name(),
+            Standing::Ended(ending, _) => ending.name(),
+        }
+    }
 }
 
 /// What state `node` is in now.
 pub fn standing<'a>(node: &'a Node, facts: &Facts<'a>) -> Standing<'a> {
+    let standing = before_deadline(node, facts);
+    let Some((task, deadline)) = node.task.as_ref().and_then(|task| Some((task, task.deadline.as_ref()?)))
+    else {
+        return standing;
+    };
+    let left = remaining_ms(deadline, facts);
+    match standing {
+        Standing::Ended(..) => standing,
+        // It had failed before.
+        Standing::Spent { why: Lapse::LeaseOver(ago), .. } if ago >= left.saturating_neg() => standing,
+        _ if left <= 0 => Standing::Overdue { task, deadline, claim: node.claim() },
+        standing => standing,
+    }
+}
+
+fn before_deadline<'a>(node: &'a Node, facts: &Facts<'a>) -> Standing<'a> {
     match &node.state {
         State::Ready => idle(node, facts),
         State::Claimed(claim) => match hold(claim, facts) {
-            Standing::Lapsed { claim, .. } if node.is_spent() => Standing::Spent { claim },
+            Standing::Lapsed { claim, why } if node.is_spent() => Standing::Spent { claim, why },
             standing => standing,
         },
+        State::Blocked(Block { until: Some(until), .. }) if left_ms(until, facts).is_none() => {
+            idle(node, facts)
+        }
         State::Blocked(block) => Standing::Blocked(block),
         State::Done(outcome) => Standing::Ended(Ending::Done, outcome),
         State::Failed(outcome) => Standing::Ended(Ending::Failed, outcome),
@@ -96,14 +140,34 @@ fn idle<'a>(node: &'a Node, facts: &Facts<'a>) -> Standing<'a> {
     if let Some(need) = facts.needs.first() {
         return Standing::Waiting(need);
     }
-    let delay = node.not_before.as_ref();
-    let remaining = delay.map(|delay| (remaining_ms(&delay.until, facts), delay.length_ms));
-    match remaining {
-        Some((remaining_ms, length)) if (1..=length).contains(&remaining_ms) => {
-            Standing::NotYet { remaining_ms }
-        }
-        _ => Standing::Free,
+    match node.not_before.as_ref().and_then(|delay| left_ms(delay, facts)) {
+        Some(remaining_ms) => Standing::NotYet { remaining_ms },
+        None => Standing::Free,
     }
+}
+
+/// How much of `delay` is left, in milliseconds; `None`: it is over.
+fn left_ms(delay: &Delay, facts: &Facts<'_>) -> Option<i64> {
+    let left = remaining_ms(&delay.until, facts);
+    (1..=delay.length_ms).contains(&left).then_some(left)
+}
+
+/// When `node` changes by itself next, in milliseconds from now: a lease, a block, a delay or the whole task ends.
+/// `None`: that is not known.
+pub(crate) fn next_end_ms(node: &Node, facts: &Facts<'_>) -> Option<i64> {
+    let now = standing(node, facts);
+    let deadline = node.task.as_ref().and_then(|task| task.deadline.as_ref());
+    let deadline = match now {
+        Standing::Ended(..) | Standing::Spent { .. } => None,
+        _ => deadline.map(|deadline| remaining_ms(deadline, facts)),
+    };
+    let own = match now {
+        Standing::Held { remaining_ms, .. } => remaining_ms,
+        Standing::NotYet { remaining_ms } => Some(remaining_ms),
+        Standing::Blocked(block) => block.until.as_ref().and_then(|until| left_ms(until, facts)),
+        _ => None,
+    };
+    own.into_iter().chain(deadline).filter(|left| *left > 0).min()
 }
 
 /// Milliseconds until `moment`. Same boot: the monotonic clock decides, so neither a stepped clock nor a sleeping

@@ -3,12 +3,16 @@
 use serde_json::{Map, Value, json};
 
 use super::Step;
-use super::record::{Ending, Name, Node, Outcome, Review, State, Task, WriteId, canonical};
-use super::refusal::Reason;
+use super::over::ended_by_time;
+use super::record::{
+    Delay, Ending, Moment, Name, Node, Outcome, Review, State, Task, WriteId, canonical_hash,
+};
+use super::refusal::{Reason, Refusal};
 use super::settle::Written;
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
+use crate::time::When;
 
 /// A request to submit a task.
 #[derive(Clone, Debug)]
@@ -22,6 +26,9 @@ pub struct Submission {
     after: Vec<NodeId>,
     review: bool,
     max_attempts: u64,
+    deadline: Option<When>,
+    not_before: Option<When>,
+    subscribers: Vec<Name>,
 }
 
 impl Submission {
@@ -40,6 +47,9 @@ impl Submission {
             after: Vec::new(),
             review: false,
             max_attempts: Submission::DEFAULT_ATTEMPTS,
+            deadline: None,
+            not_before: None,
+            subscribers: Vec::new(),
         }
     }
 
@@ -99,9 +109,37 @@ impl Submission {
         Ok(self)
     }
 
+    /// It expires if it has not ended then, also while somebody holds it.
+    pub fn deadline(mut self, deadline: When) -> Submission {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Nobody can take it before then.
+    pub fn not_before(mut self, not_before: When) -> Submission {
+        self.not_before = Some(not_before);
+        self
+    }
+
+    /// Somebody who is interested in it; at most [`Task::MAX_SUBSCRIBERS`]. Also joins a task that is there already
+    /// and has not ended.
+    pub fn subscriber(mut self, subscriber: Name) -> Result<Submission> {
+        if !self.subscribers.contains(&subscriber) {
+            self.subscribers.push(subscriber);
+        }
+        if self.subscribers.len() > Task::MAX_SUBSCRIBERS {
+            return Err(Error::usage(format!("a task has at most {} subscribers", Task::MAX_SUBSCRIBERS)));
+        }
+        Ok(self)
+    }
+
     /// The tasks it waits for.
     pub(crate) fn dependencies(&self) -> &[NodeId] {
         &self.after
+    }
+
+    pub(crate) fn queue_name(&self) -> &Name {
+        &self.queue
     }
 
     pub(crate) fn input_value(&self) -> &Value {
@@ -116,28 +154,52 @@ impl Submission {
     pub(crate) fn arguments(&self) -> Value {
         let after: Vec<&str> = self.after.iter().map(NodeId::as_str).collect();
         let (queue, project) = (self.queue.as_str(), self.project.as_ref().map(Name::as_str));
-        json!([self.title, self.input, queue, project, self.priority, after, self.review, self.max_attempts])
+        let subscribers: Vec<&str> = self.subscribers.iter().map(Name::as_str).collect();
+        let (deadline, not_before) =
+            (self.deadline.map(When::arguments), self.not_before.map(When::arguments));
+        json!([
+            self.title,
+            self.input,
+            queue,
+            project,
+            self.priority,
+            after,
+            self.review,
+            self.max_attempts,
+            deadline,
+            not_before,
+            subscribers
+        ])
     }
 
     fn task(&self, facts: &Facts<'_>) -> Task {
         Task {
             title: self.title.clone(),
             input: self.input.clone(),
-            input_hash: input_hash(&self.input),
+            input_hash: canonical_hash(&self.input),
             queue: self.queue.clone(),
             project: self.project.clone(),
             priority: self.priority,
             after: self.after.clone(),
             review: self.review,
             max_attempts: self.max_attempts,
+            deadline: self.deadline.map(|deadline| Moment::at(deadline, facts)),
+            subscribers: self.subscribers.clone(),
             by: self.by.clone(),
             submitted_ms: facts.now.wall_ms,
             extra: Map::new(),
         }
     }
 
-    /// The options that differ from those of the task that is there already.
-    fn differing(&self, task: &Task) -> Vec<&'static str> {
+    /// The options that differ from those of the task that is there already. A moment that was named as a time from
+    /// now is another one each time.
+    fn differing(&self, node: &Node, task: &Task) -> Vec<&'static str> {
+        let same_moment = |asked: Option<When>, there: Option<&Moment>| match (asked, there) {
+            (Some(When::At(at)), Some(there)) => at == there.wall_ms,
+            (asked, there) => asked.is_some() == there.is_some(),
+        };
+        // It is over once somebody has taken it.
+        let delay = node.not_before.as_ref().filter(|_| node.generation == 0).map(|delay| &delay.until);
         let same = [
             ("title", self.title == task.title),
             ("queue", self.queue == task.queue),
@@ -146,13 +208,11 @@ impl Submission {
             ("after", self.after == task.after),
             ("review", self.review == task.review),
             ("max-attempts", self.max_attempts == task.max_attempts),
+            ("deadline", same_moment(self.deadline, task.deadline.as_ref())),
+            ("not-before", node.generation > 0 || same_moment(self.not_before, delay)),
         ];
         same.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect()
     }
-}
-
-fn input_hash(input: &Value) -> String {
-    blake3::hash(canonical(input).as_bytes()).to_hex().to_string()
 }
 
 /// A task just submitted, or there already.
@@ -176,19 +236,50 @@ pub(crate) fn submit(
     write: WriteId,
 ) -> Step<Submitted> {
     if let Some(task) = &node.task {
-        if task.input_hash != input_hash(&request.input) {
+        if task.input_hash != canonical_hash(&request.input) {
             return Step::refuse(node, Reason::OtherInput);
         }
-        let differing = request.differing(task);
-        return Step::answer(Submitted { node: node.clone(), existing: true, differing, replay: false });
+        let differing = request.differing(node, task);
+        return found(node, facts, request, differing, write);
     }
     if let Standing::Ended(..) = standing(node, facts) {
         return Step::refuse(node, Reason::OtherInput);
     }
     let mut next = node.next(write, node.state.clone());
     next.task = Some(request.task(facts));
+    if let Some(not_before) = request.not_before {
+        let until = Moment::at(not_before, facts);
+        let length_ms = until.wall_ms.saturating_sub(facts.now.wall_ms);
+        next.not_before = Some(Delay { until, length_ms, reason: None });
+    }
     let submitted = Submitted { node: next.clone(), existing: false, differing: Vec::new(), replay: false };
     Step::write(next, submitted)
+}
+
+/// The task that is there already; who is interested joins it. If time has ended it, that is written down.
+fn found(
+    node: &Node,
+    facts: &Facts<'_>,
+    request: &Submission,
+    differing: Vec<&'static str>,
+    write: WriteId,
+) -> Step<Submitted> {
+    let mut next = ended_by_time(node, facts, write);
+    let there = node.task.as_ref().map_or(&[][..], |task| &task.subscribers);
+    let new: Vec<&Name> = request.subscribers.iter().filter(|name| !there.contains(name)).collect();
+    if next.is_none() && node.outcome().is_none() && !new.is_empty() {
+        let mut joined = node.next(write, node.state.clone());
+        if let Some(task) = &mut joined.task {
+            task.subscribers.extend(new.into_iter().cloned());
+            if task.subscribers.len() > Task::MAX_SUBSCRIBERS {
+                return Step::refuse(node, Reason::too_many_subscribers());
+            }
+        }
+        next = Some(joined);
+    }
+    let node = next.clone().unwrap_or_else(|| node.clone());
+    let submitted = Submitted { node, existing: true, differing, replay: false };
+    Step { write: next, answer: Ok(submitted) }
 }
 
 /// A reviewer's word on an outcome.
@@ -220,8 +311,12 @@ pub(crate) fn review(node: &Node, facts: &Facts<'_>, verdict: &Verdict, write: W
     if node.version == 0 {
         return Step::refuse(node, Reason::NotFound);
     }
-    let Standing::Ended(Ending::Done, outcome) = standing(node, facts) else {
-        return Step::refuse(node, Reason::NotDone(node.state.name()));
+    let outcome = match standing(node, facts) {
+        Standing::Ended(Ending::Done, outcome) => outcome,
+        standing => {
+            let answer = Err(Refusal::new(node, Reason::NotDone(standing.name())));
+            return Step { write: ended_by_time(node, facts, write), answer };
+        }
     };
     if !node.asks_for_review() {
         return Step::refuse(node, Reason::NoReviewDue);

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
-use crate::cli::command::{acquire, check, look, mail, place, run, settle, task};
+use crate::cli::command::{acquire, check, control, look, mail, outcome, place, run, settle, task};
 use crate::cli::context::Context;
 use crate::cli::report::Report;
 use crate::cli::run::{guard, stub};
@@ -91,10 +91,28 @@ commands! {
     Complete(Complete), "complete", ["done"] => settle::complete;
     /// Give the node back with the attempt counted: to be taken after a backoff, failed after the last attempt
     Retry(Retry), "retry", NONE => settle::retry;
+    /// End the node as failed: no attempt will help
+    Reject(Reject), "reject", NONE => settle::reject;
     /// Submit a task, or find it there already
     Add(Add), "add", NONE => task::add;
     /// Accept a done task's outcome, or send it back
     Review(Review), "review", NONE => task::review;
+    /// The recorded outcome of a node, once it has ended
+    Result(Outcome), "result", NONE => outcome::result;
+    /// Call a node off; whoever holds it has lost it
+    Cancel(Cancel), "cancel", NONE => control::cancel;
+    /// Keep a node that nobody holds from being taken
+    Block(Block), "block", NONE => control::block;
+    /// End a block
+    Unblock(Named), "unblock", NONE => control::unblock;
+    /// Let a node that has failed run again
+    Requeue(Named), "requeue", NONE => control::requeue;
+    /// Note something with a node
+    Note(Note), "note", NONE => control::note;
+    /// Say that somebody is interested in a task
+    Join(Subscriber), "join", NONE => control::join;
+    /// Say that somebody is not interested any more; that ends no task
+    Detach(Subscriber), "detach", NONE => control::detach;
     /// Show one node
     Show(Node), "show", NONE => look::show;
     /// Say why a node can or can't be taken now
@@ -109,7 +127,7 @@ commands! {
     Init(Nothing), "init", NONE => |_, context| place::init(context);
     /// Check every record; mends nothing
     Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
-    /// Forget receipts whose time is over, and messages that all their readers have acknowledged
+    /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results
     Prune(Prune), "prune", NONE => place::prune;
     /// Wait to become the command of `run`
     Hold(Hold), stub::SUBCOMMAND, NONE => |args, _| run::hold(&args);

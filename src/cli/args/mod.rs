@@ -1,6 +1,7 @@
 //! The arguments, as types only. The comments are the help texts.
 
 mod commands;
+mod control;
 mod mail;
 mod task;
 
@@ -11,8 +12,9 @@ use std::time::Duration;
 use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
+pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
-pub(crate) use task::{Add, Retry, Review};
+pub(crate) use task::{Add, Reject, Retry, Review};
 
 use claimdir::time::{parse_duration, parse_lease};
 use claimdir::{Error, Result};

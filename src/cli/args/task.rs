@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Held, Once};
-use claimdir::time::parse_duration;
+use claimdir::time::{When, parse_duration, parse_when};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Retry {
@@ -20,11 +20,25 @@ pub(crate) struct Retry {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Add {
-    /// The task
-    pub(crate) id: String,
+pub(crate) struct Reject {
+    #[command(flatten)]
+    pub(crate) held: Held,
     #[command(flatten)]
     pub(crate) once: Once,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Add {
+    /// The task; else one is made up, for a plain message
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) once: Once,
+    /// Of a plain message: within its queue, the same key and input again within 7 days is the one that is there
+    #[arg(long, value_name = "KEY", conflicts_with = "id")]
+    pub(crate) work_key: Option<String>,
     /// What a worker gets: JSON, @FILE or - for standard input. Another input under the same id is refused
     #[arg(long, value_name = "JSON")]
     pub(crate) input: Option<String>,
@@ -49,6 +63,15 @@ pub(crate) struct Add {
     /// Its outcome must be accepted by a reviewer
     #[arg(long)]
     pub(crate) review: bool,
+    /// It expires if it has not ended then: a duration from now, or an RFC 3339 time
+    #[arg(long, value_name = "WHEN", value_parser = parse_when)]
+    pub(crate) deadline: Option<When>,
+    /// Nobody can take it before then: a duration from now, or an RFC 3339 time
+    #[arg(long, value_name = "WHEN", value_parser = parse_when)]
+    pub(crate) not_before: Option<When>,
+    /// Who is interested in it; may be given several times. Also joins a task that is there and has not ended
+    #[arg(long = "subscriber", value_name = "NAME")]
+    pub(crate) subscribers: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -1,10 +1,11 @@
 //! `claim show`, `why`, `list`. They write nothing and make no directory.
 
 use claimdir::domain::{Ending, Holder, Node, Standing, for_show};
-use claimdir::time::human;
+use claimdir::time::{human, rfc3339_seconds};
 use claimdir::{Acquire, Code, Directory, Refusal, Reserved, Result};
 use serde_json::{Value, json};
 
+use super::outcome::attempt_line;
 use crate::cli::args::{self, StateFilter};
 use crate::cli::context::{Context, id};
 use crate::cli::report::{Report, holder_json};
@@ -28,7 +29,10 @@ fn now(directory: &Directory, node: &Node) -> Now {
                 let says = format!("waiting: not to be taken for another {}", human(*remaining_ms));
                 (StateFilter::Waiting, says, None)
             }
-            Standing::Spent { claim } => {
+            Standing::Overdue { .. } => {
+                (StateFilter::Expired, "expired: its deadline has passed".to_owned(), None)
+            }
+            Standing::Spent { claim, .. } => {
                 let says = format!("failed: the last attempt, of {}, is over", claim.owner);
                 (StateFilter::Failed, says, None)
             }
@@ -47,7 +51,9 @@ fn now(directory: &Directory, node: &Node) -> Now {
                 (StateFilter::Ready, says, None)
             }
             Standing::Blocked(block) => {
-                let says = format!("blocked by {}: {}", block.by, block.reason);
+                let until = block.until.as_ref().map(|until| rfc3339_seconds(until.until.wall_ms));
+                let until = until.map(|at| format!(" until {at}")).unwrap_or_default();
+                let says = format!("blocked by {}{until}: {}", block.by, block.reason);
                 (StateFilter::Blocked, says, None)
             }
             Standing::Ended(ending, outcome) => {
@@ -91,7 +97,13 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
     ];
     if let Some(task) = &node.task {
         lines.extend(task.title.as_ref().map(|title| format!("  title {}", harmless(title))));
-        lines.push(format!("  input {}", harmless(&task.input.to_string())));
+        if !node.tombstoned {
+            lines.push(format!("  input {}", harmless(&task.input.to_string())));
+        }
+        if let Some(deadline) = &task.deadline {
+            lines.push(format!("  deadline {}", rfc3339_seconds(deadline.wall_ms)));
+        }
+        lines.extend(task.subscribers.iter().map(|name| format!("  subscriber {}", harmless(name.as_str()))));
         lines.extend(task.after.iter().map(|on| format!("  after {}", harmless(on.as_str()))));
     }
     if let Some(review) = &node.review {
@@ -102,9 +114,18 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
     if let Some(progress) = &node.progress {
         lines.push(format!("  progress {}", harmless(&progress.to_string())));
     }
-    if let claimdir::domain::State::Done(outcome) = &node.state {
+    lines.extend(node.attempts.iter().map(attempt_line));
+    if let claimdir::domain::State::Done(outcome) = &node.state
+        && !node.tombstoned
+    {
         lines.push(format!("  result {}", harmless(&outcome.result.to_string())));
     }
+    if node.tombstoned {
+        lines.push("  tombstoned: its input and result were pruned".to_owned());
+    }
+    lines.extend(
+        node.notes.iter().map(|note| format!("  note by {}: {}", harmless(&note.by), harmless(&note.text))),
+    );
     if let Some(forced) = &node.forced {
         lines.push(format!("  forced by {}: {}", harmless(&forced.by), harmless(&forced.reason)));
     }

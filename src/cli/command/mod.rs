@@ -2,8 +2,10 @@
 
 pub(super) mod acquire;
 pub(super) mod check;
+pub(super) mod control;
 pub(super) mod look;
 pub(super) mod mail;
+pub(super) mod outcome;
 pub(super) mod place;
 pub(super) mod run;
 pub(super) mod settle;

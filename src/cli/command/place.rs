@@ -64,11 +64,17 @@ pub(crate) fn doctor(context: &Context) -> Result<Report> {
 pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {
     let pruned = context.directory()?.prune(args.older, args.dry_run)?;
     let word = if args.dry_run { "would forget" } else { "forgot" };
-    let messages = match pruned.messages {
+    let more = |count: usize, what: &str| match count {
         0 => String::new(),
-        count => format!(", {count} messages"),
+        count => format!(", {count} {what}"),
     };
-    let line = format!("{word} {} receipts{messages}", pruned.receipts);
-    let fields = json!({"receipts": pruned.receipts, "messages": pruned.messages, "dry_run": args.dry_run});
+    let (messages, results) = (more(pruned.messages, "messages"), more(pruned.results, "results"));
+    let line = format!("{word} {} receipts{messages}{results}", pruned.receipts);
+    let fields = json!({
+        "receipts": pruned.receipts,
+        "messages": pruned.messages,
+        "results": pruned.results,
+        "dry_run": args.dry_run,
+    });
     Ok(Report::yes(line, fields))
 }

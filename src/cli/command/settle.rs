@@ -1,8 +1,8 @@
-//! `claim renew`, `release`, `complete`.
+//! `claim renew`, `release`, `complete`, `reject`, `retry`.
 
 use claimdir::domain::{Node, Retry};
 use claimdir::time::{rfc3339, rfc3339_seconds};
-use claimdir::{Error, NodeId, Renewal, Result, Token};
+use claimdir::{Error, NodeId, Renewal, Result, Text, Token};
 use serde_json::{Value, json};
 
 use crate::cli::args;
@@ -96,6 +96,27 @@ pub(crate) fn complete(args: args::Complete, context: &Context) -> Result<Report
         }
         Err(refusal) => Report::refused(&refusal),
     })
+}
+
+pub(crate) fn reject(args: args::Reject, context: &Context) -> Result<Report> {
+    let (id, token) = held(&args.held)?;
+    let reason = args.reason.map(|reason| Text::new("a reason", reason)).transpose()?;
+    Ok(match context.directory_once(&args.once)?.reject(&id, &token, reason.as_ref())? {
+        Ok(rejected) => {
+            let (id, generation) = (harmless(id.as_str()), rejected.node.generation);
+            let (why, again) = (because(reason.as_ref()), again(rejected.replay));
+            let mut fields = claim_fields(&rejected.node);
+            fields["reason"] = json!(reason.as_ref().map(Text::as_str));
+            fields["replay"] = json!(rejected.replay);
+            Report::yes(format!("FAILED {id} generation={generation}{why}{again}"), fields)
+        }
+        Err(refusal) => Report::refused(&refusal),
+    })
+}
+
+/// How a line goes on that gives a reason.
+pub(crate) fn because(reason: Option<&Text>) -> String {
+    reason.map(|reason| format!(": {}", harmless(reason.as_str()))).unwrap_or_default()
 }
 
 pub(crate) fn retry(args: args::Retry, context: &Context) -> Result<Report> {

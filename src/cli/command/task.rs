@@ -1,7 +1,8 @@
 //! `claim add` and `claim review`.
 
-use claimdir::Result;
 use claimdir::domain::{Name, Submission, Submitted, Verdict};
+use claimdir::time::rfc3339;
+use claimdir::{Result, WorkKey};
 use serde_json::{Value, json};
 
 use super::settle::{again, claim_fields};
@@ -12,7 +13,8 @@ use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
 pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
-    let task = id(&args.id)?;
+    let task = args.id.as_deref().map(id).transpose()?;
+    let key = args.work_key.map(WorkKey::new).transpose()?;
     let input = args.input.as_deref().map(|text| argument("--input", text)).transpose()?;
     let after = args.after.iter().map(|on| id(on)).collect::<Result<Vec<_>>>()?;
     let directory = context.directory_to_write_once(&args.once)?;
@@ -30,8 +32,21 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
     if args.review {
         request = request.review();
     }
+    if let Some(deadline) = args.deadline {
+        request = request.deadline(deadline);
+    }
+    if let Some(not_before) = args.not_before {
+        request = request.not_before(not_before);
+    }
+    for name in args.subscribers {
+        request = request.subscriber(Name::new(name)?)?;
+    }
     request = after.into_iter().fold(request, Submission::after);
-    Ok(match directory.submit(&task, &request)? {
+    let answer = match task {
+        Some(task) => directory.submit(&task, &request),
+        None => directory.post(&request, key.as_ref()),
+    };
+    Ok(match answer? {
         Ok(submitted) => added(&submitted),
         Err(refusal) => Report::refused(&refusal),
     })
@@ -47,6 +62,10 @@ fn added(submitted: &Submitted) -> Report {
         }
     };
     let mut fields = claim_fields(node);
+    let task = node.task.as_ref();
+    let deadline = task.and_then(|task| task.deadline.as_ref());
+    fields["deadline"] = json!(deadline.map(|deadline| rfc3339(deadline.wall_ms)));
+    fields["not_before"] = json!(node.not_before.as_ref().map(|delay| rfc3339(delay.until.wall_ms)));
     fields["existing"] = json!(submitted.existing);
     fields["replay"] = json!(submitted.replay);
     fields["differing"] = json!(submitted.differing);

@@ -18,7 +18,7 @@ use crate::id::NodeId;
 use walk::Walk;
 
 /// How often an idle waiter looks again. Also how soon it sees that a worker has died.
-const GLANCE: Duration = Duration::from_millis(20);
+pub(super) const GLANCE: Duration = Duration::from_millis(20);
 
 /// A request for the task whose turn it is.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::domain::hint::{self, Mark, When};
-use crate::domain::{Answer, Node, Reason, Refusal, Standing, WriteId, standing};
+use crate::domain::{Answer, Node, Reason, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Key, Prefix};
@@ -174,14 +174,18 @@ impl<'a> Walk<'a> {
         let ahead = node.version < mark.version;
         self.directory.with_facts(node, |facts| match standing(node, facts) {
             // What is over is written down by whoever tries to take it.
-            Standing::Free | Standing::Lapsed { .. } | Standing::Spent { .. } | Standing::Adrift { .. } => {
-                Verdict::Take
-            }
+            Standing::Free
+            | Standing::Lapsed { .. }
+            | Standing::Spent { .. }
+            | Standing::Overdue { .. }
+            | Standing::Adrift { .. } => Verdict::Take,
             _ if ahead => Verdict::PassBy,
             #[cfg(feature = "testing")]
             _ if crate::testing::fault("a hint dropped since its task can't be taken") => Verdict::Drop,
             Standing::Held { remaining_ms, .. } if named => Verdict::Later(remaining_ms),
-            Standing::NotYet { remaining_ms } if named => Verdict::Later(Some(remaining_ms)),
+            Standing::NotYet { .. } | Standing::Blocked(_) if named => {
+                Verdict::Later(next_end_ms(node, facts))
+            }
             // Whoever makes the last of those done that it waits for puts another.
             _ => Verdict::Drop,
         })

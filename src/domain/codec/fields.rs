@@ -58,6 +58,16 @@ impl Fields {
         self.with(name, |text: String| parse_rfc3339(&text))
     }
 
+    /// A list of objects; one that is not there is empty.
+    pub(in crate::domain) fn list<T>(
+        &mut self,
+        name: &str,
+        read: impl Fn(Fields) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        let values: Option<Vec<Value>> = self.take(name)?;
+        values.unwrap_or_default().into_iter().map(|value| read(Fields::of(name, value)?)).collect()
+    }
+
     pub(in crate::domain) fn object<T>(
         &mut self,
         name: &str,

@@ -16,7 +16,7 @@ use crate::id::NodeId;
 pub(super) use fields::Fields;
 pub(super) use read::{last_write, node};
 pub(crate) use roster::{decode as decode_roster, encode as encode_roster};
-pub use write::for_show;
+pub use write::{attempt_json, for_show};
 pub(super) use write::{last_write_json, to_bytes, to_json};
 
 /// The format that this program writes, and the newest it reads.
@@ -191,6 +191,7 @@ mod tests {
             generation: 2,
             at_ms: 0,
             token_hash: None,
+            result_hash: None,
             extra: Map::new(),
         };
         node.state = State::Done(outcome);

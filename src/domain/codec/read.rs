@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::Malformed;
 use super::fields::Fields;
 use crate::domain::record::{
-    Block, Bound, Claim, Delay, Fingerprint, Forced, LastWrite, Moment, Name, Node, Outcome, RepoPath,
-    Review, State, Task, TokenHash, WriteId,
+    Attempt, AttemptEnd, Block, Bound, Claim, Delay, Fingerprint, Forced, LastWrite, Moment, Name, Node,
+    Note, Outcome, RepoPath, Review, State, Task, TokenHash, WriteId,
 };
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
@@ -23,12 +23,16 @@ pub(in crate::domain) fn node(mut fields: Fields) -> Result<Node, Malformed> {
         write: fields.with("write", |hex: String| u128::from_str_radix(&hex, 16).ok().map(WriteId))?,
         generation: fields.count("generation")?,
         attempt: fields.count("attempt")?,
+        requeues: fields.with("requeues", |n: Option<u64>| Some(n.unwrap_or_default()))?,
         state: state(&mut fields)?,
         task: fields.object("task", task)?,
         review: fields.object("review", review)?,
         not_before: fields.object("not_before", delay)?,
         progress: fields.0.shift_remove("progress"),
         forced: fields.object("forced", forced)?,
+        attempts: fields.list("attempts", attempt)?,
+        notes: fields.list("notes", note)?,
+        tombstoned: fields.with("tombstoned", |it: Option<bool>| Some(it.unwrap_or_default()))?,
         hint: fields.take("hint")?,
         last_write: fields.object("last_write", last_write)?,
         extra: fields.0,
@@ -101,6 +105,10 @@ fn task(mut fields: Fields) -> Result<Task, Malformed> {
         })?,
         review: fields.take("review")?,
         max_attempts: fields.with("max_attempts", |n: u64| (n > 0).then_some(n))?,
+        deadline: fields.object("deadline", |mut deadline| moment(&mut deadline))?,
+        subscribers: fields.with("subscribers", |names: Option<Vec<String>>| {
+            names.unwrap_or_default().into_iter().map(Name::new).collect::<Result<Vec<_>, _>>().ok()
+        })?,
         by: fields.take("by")?,
         submitted_ms: fields.time("submitted_at")?,
         extra: fields.0,
@@ -121,11 +129,15 @@ fn review(mut fields: Fields) -> Result<Review, Malformed> {
     })
 }
 
-fn delay(mut fields: Fields) -> Result<Delay, Malformed> {
+fn moment(fields: &mut Fields) -> Result<Moment, Malformed> {
     let clock = fields.object("clock", |mut clock| Ok((clock.take("at_mono_ms")?, place(&mut clock)?)))?;
     let (mono_ms, place) = clock.unwrap_or_default();
+    Ok(Moment { wall_ms: fields.time("at")?, mono_ms, place })
+}
+
+fn delay(mut fields: Fields) -> Result<Delay, Malformed> {
     Ok(Delay {
-        until: Moment { wall_ms: fields.time("at")?, mono_ms, place },
+        until: moment(&mut fields)?,
         length_ms: fields.take("length_ms")?,
         reason: fields.take("reason")?,
     })
@@ -182,6 +194,29 @@ fn block(mut fields: Fields) -> Result<Block, Malformed> {
         reason: fields.take("reason")?,
         by: fields.take("by")?,
         at_ms: fields.time("at")?,
+        until: fields.object("until", delay)?,
+        extra: fields.0,
+    })
+}
+
+fn attempt(mut fields: Fields) -> Result<Attempt, Malformed> {
+    Ok(Attempt {
+        number: fields.count("attempt")?,
+        worker: fields.take("worker")?,
+        generation: fields.count("generation")?,
+        started_ms: fields.time("started_at")?,
+        ended_ms: fields.time("ended_at")?,
+        end: fields.with("ended", |name: String| AttemptEnd::named(&name))?,
+        error: fields.take("error")?,
+        extra: fields.0,
+    })
+}
+
+fn note(mut fields: Fields) -> Result<Note, Malformed> {
+    Ok(Note {
+        text: fields.take("text")?,
+        by: fields.take("by")?,
+        at_ms: fields.time("at")?,
         extra: fields.0,
     })
 }
@@ -208,6 +243,7 @@ fn outcome(mut fields: Fields) -> Result<Outcome, Malformed> {
             None => Some(None),
             Some(hex) => TokenHash::from_hex(&hex).map(Some),
         })?,
+        result_hash: fields.take("result_hash")?,
         extra: fields.0,
     })
 }

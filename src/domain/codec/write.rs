@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::FORMAT;
 use crate::domain::record::{
-    Bound, Claim, Delay, Forced, LastWrite, Moment, Name, Node, Outcome, RepoPath, Review, State, Task,
+    Attempt, Block, Bound, Claim, Delay, Forced, LastWrite, Moment, Name, Node, Note, Outcome, RepoPath,
+    Review, State, Task,
 };
 use crate::host::{Group, Place};
 use crate::time::rfc3339;
@@ -32,19 +33,19 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
     put("state", json!(node.state.name()));
     put("generation", json!(node.generation));
     put("attempt", json!(node.attempt));
+    if node.requeues > 0 {
+        put("requeues", json!(node.requeues));
+    }
+    if node.tombstoned {
+        put("tombstoned", json!(true));
+    }
     match &node.state {
         State::Ready => {}
         State::Claimed(claim) => {
             put("claim", claim_json(claim, secrets));
         }
         State::Blocked(block) => {
-            put(
-                "block",
-                with_extra(
-                    json!({"reason": block.reason, "by": block.by, "at": rfc3339(block.at_ms)}),
-                    &block.extra,
-                ),
-            );
+            put("block", block_json(block));
         }
         State::Done(outcome)
         | State::Failed(outcome)
@@ -61,10 +62,8 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
         let json = json!({"state": state, "by": by, "note": note, "at": rfc3339(*at_ms)});
         put("review", with_extra(json, extra));
     }
-    if let Some(Delay { until, length_ms, reason }) = &node.not_before {
-        let at = rfc3339(until.wall_ms);
-        let clock = clock_json("at_mono_ms", until);
-        put("not_before", json!({"at": at, "length_ms": length_ms, "reason": reason, "clock": clock}));
+    if let Some(delay) = &node.not_before {
+        put("not_before", delay_json(delay));
     }
     if let Some(progress) = &node.progress {
         put("progress", progress.clone());
@@ -73,6 +72,12 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
         let Forced { reason, by, from, at_ms, extra } = forced;
         let json = json!({"reason": reason, "by": by, "from": from, "at": rfc3339(*at_ms)});
         put("forced", with_extra(json, extra));
+    }
+    if !node.attempts.is_empty() {
+        put("attempts", node.attempts.iter().map(attempt_json).collect());
+    }
+    if !node.notes.is_empty() {
+        put("notes", node.notes.iter().map(note_json).collect());
     }
     if let Some(hint) = node.hint.as_ref().filter(|_| secrets) {
         map.insert("hint".to_owned(), json!(hint));
@@ -86,9 +91,42 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
     map
 }
 
+/// An attempt, as records and answers have it.
+pub fn attempt_json(attempt: &Attempt) -> Value {
+    let json = json!({
+        "attempt": attempt.number,
+        "worker": attempt.worker,
+        "generation": attempt.generation,
+        "started_at": rfc3339(attempt.started_ms),
+        "ended_at": rfc3339(attempt.ended_ms),
+        "ended": attempt.end.name(),
+        "error": attempt.error,
+    });
+    with_extra(json, &attempt.extra)
+}
+
+fn note_json(note: &Note) -> Value {
+    let json = json!({"text": note.text, "by": note.by, "at": rfc3339(note.at_ms)});
+    with_extra(json, &note.extra)
+}
+
+fn block_json(block: &Block) -> Value {
+    let mut json = json!({"reason": block.reason, "by": block.by, "at": rfc3339(block.at_ms)});
+    if let Some(until) = &block.until {
+        json["until"] = delay_json(until);
+    }
+    with_extra(json, &block.extra)
+}
+
+fn delay_json(delay: &Delay) -> Value {
+    let Delay { until, length_ms, reason } = delay;
+    let clock = clock_json("at_mono_ms", until);
+    json!({"at": rfc3339(until.wall_ms), "length_ms": length_ms, "reason": reason, "clock": clock})
+}
+
 fn task_json(task: &Task) -> Value {
     let after: Vec<&str> = task.after.iter().map(|id| id.as_str()).collect();
-    let json = json!({
+    let mut json = json!({
         "title": task.title,
         "input": task.input,
         "input_hash": task.input_hash,
@@ -101,6 +139,13 @@ fn task_json(task: &Task) -> Value {
         "by": task.by,
         "submitted_at": rfc3339(task.submitted_ms),
     });
+    if let Some(deadline) = &task.deadline {
+        let clock = clock_json("at_mono_ms", deadline);
+        json["deadline"] = json!({"at": rfc3339(deadline.wall_ms), "clock": clock});
+    }
+    if !task.subscribers.is_empty() {
+        json["subscribers"] = task.subscribers.iter().map(Name::as_str).collect();
+    }
     with_extra(json, &task.extra)
 }
 
@@ -156,6 +201,9 @@ fn outcome_json(state: &str, outcome: &Outcome, secrets: bool) -> Value {
     });
     if secrets {
         json["token_hash"] = json!(outcome.token_hash.map(|hash| hash.hex()));
+        if let Some(hash) = &outcome.result_hash {
+            json["result_hash"] = json!(hash);
+        }
     }
     with_extra(json, &outcome.extra)
 }

@@ -174,9 +174,8 @@ pub(crate) fn when(node: &Node) -> Option<When> {
             None => When::Ready { since_ms: task.submitted_ms },
         }),
         State::Claimed(claim) => Some(When::at(&claim.ends)),
-        State::Blocked(_) | State::Done(_) | State::Failed(_) | State::Cancelled(_) | State::Expired(_) => {
-            None
-        }
+        State::Blocked(block) => block.until.as_ref().map(|delay| When::at(&delay.until)),
+        State::Done(_) | State::Failed(_) | State::Cancelled(_) | State::Expired(_) => None,
     }
 }
 
@@ -186,7 +185,7 @@ fn will_do(name: &str, node: &Node, next: &Node, facts: &Facts<'_>) -> bool {
     let Some(had) = name::when_of(name) else { return false };
     let token = |node: &Node| node.claim().map(|claim| claim.token_hash);
     match (&node.state, &next.state) {
-        (State::Ready, State::Ready) => when(next) == Some(had),
+        (State::Ready, State::Ready) | (State::Blocked(_), State::Blocked(_)) => when(next) == Some(had),
         (State::Claimed(_), State::Claimed(_)) if token(node) == token(next) => match had {
             When::Timed { clock, mono_ms, .. } => {
                 clock == clock_of(facts.place) && mono_ms > facts.now.mono_ms

@@ -152,6 +152,8 @@ mod tests {
             after: Vec::new(),
             review: false,
             max_attempts: 1,
+            deadline: None,
+            subscribers: Vec::new(),
             by: String::new(),
             submitted_ms: 0,
             extra: Map::new(),

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::record::Fingerprint;
 pub use super::record::Name as MailName;
-use super::{MailAnswer, Token};
-use crate::error::{Error, Result};
+use super::{MailAnswer, Token, WorkKey};
+use crate::error::Result;
 use crate::id::NodeId;
 pub use record::{Cursor, Message};
 pub(crate) use record::{Head, Sending, SendingState, decode_sending};
@@ -42,11 +42,7 @@ impl Letter {
     /// Once a box: the same key and payload again, by whomever, is answered with the message that is there;
     /// another payload is refused. Remembered as long as receipts are.
     pub fn work_key(mut self, key: impl Into<String>) -> Result<Letter> {
-        let key = key.into();
-        if key.is_empty() || key.len() > 1024 {
-            return Err(Error::usage("a work key has 1 to 1,024 bytes"));
-        }
-        self.work_key = Some(key);
+        self.work_key = Some(WorkKey::new(key)?.into_text());
         Ok(self)
     }
 

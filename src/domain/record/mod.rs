@@ -1,5 +1,6 @@
 //! What records say: types only, and what follows from them alone.
 
+mod history;
 mod name;
 mod node;
 mod path;
@@ -7,11 +8,13 @@ mod request;
 mod task;
 mod token;
 
+pub(in crate::domain) use history::keep_newest;
+pub use history::{Attempt, AttemptEnd, Note};
 pub use name::Name;
 pub use node::{Block, Bound, Claim, Delay, Ending, Forced, Moment, Node, Outcome, State};
 pub use path::RepoPath;
 pub(crate) use path::{invalid as invalid_path, outside, refuse_pattern, without_stars};
-pub(super) use request::canonical;
+pub(super) use request::canonical_hash;
 pub use request::{Fingerprint, LastWrite};
 pub use task::{Lack, Need, Review, Task};
 pub use token::{Token, TokenHash, WriteId};

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::history::{Attempt, Note};
 use super::path::RepoPath;
 use super::request::LastWrite;
 use super::task::{Review, Task};
@@ -20,8 +21,10 @@ pub struct Node {
     pub write: WriteId,
     /// How many claims the node has had: the fencing number, +1 whenever ownership changes hands.
     pub generation: u64,
-    /// How many attempts have been started and not given back.
+    /// How many attempts have been started and not given back. Never set back.
     pub attempt: u64,
+    /// How often it was requeued after it had failed; each time it got as many attempts more.
+    pub requeues: u64,
     /// Its state, with all that the state has.
     pub state: State,
     /// What it is a task for, once somebody has submitted it as one.
@@ -34,6 +37,12 @@ pub struct Node {
     pub progress: Option<Value>,
     /// The last takeover by force.
     pub forced: Option<Forced>,
+    /// A task's attempts that have ended, the newest [`Attempt::KEPT`] in order.
+    pub attempts: Vec<Attempt>,
+    /// What people noted, the newest [`Note::KEPT`] in order.
+    pub notes: Vec<Note>,
+    /// It has ended, and its input and result were pruned; their hashes are left.
+    pub tombstoned: bool,
     /// The hint that leads `next` here: its name in the store.
     pub hint: Option<String>,
     /// The request that made this version, if it came with a receipt.
@@ -51,12 +60,16 @@ impl Node {
             write: WriteId(0),
             generation: 0,
             attempt: 0,
+            requeues: 0,
             state: State::Ready,
             task: None,
             review: None,
             not_before: None,
             progress: None,
             forced: None,
+            attempts: Vec::new(),
+            notes: Vec::new(),
+            tombstoned: false,
             hint: None,
             last_write: None,
             extra: Map::new(),
@@ -66,6 +79,17 @@ impl Node {
     /// The record's successor, made by the write `write`, in another state.
     pub(crate) fn next(&self, write: WriteId, state: State) -> Node {
         Node { version: self.version + 1, write, state, last_write: None, ..self.clone() }
+    }
+
+    /// How it ended, if it has, as far as that is written down.
+    pub fn outcome(&self) -> Option<(Ending, &Outcome)> {
+        match &self.state {
+            State::Ready | State::Claimed(_) | State::Blocked(_) => None,
+            State::Done(outcome) => Some((Ending::Done, outcome)),
+            State::Failed(outcome) => Some((Ending::Failed, outcome)),
+            State::Cancelled(outcome) => Some((Ending::Cancelled, outcome)),
+            State::Expired(outcome) => Some((Ending::Expired, outcome)),
+        }
     }
 
     /// The claim on disk, live or over.
@@ -84,7 +108,7 @@ pub enum State {
     Ready,
     /// Somebody's, until the lease ends. A claim whose lease is over still reads so on disk.
     Claimed(Claim),
-    /// Not to be taken, but by force.
+    /// Not to be taken, but by force, until the block ends. One that is over still reads so on disk.
     Blocked(Block),
     /// Ended well.
     Done(Outcome),
@@ -147,7 +171,7 @@ pub struct Moment {
     pub place: Place,
 }
 
-/// A node given back to be taken only later.
+/// A moment that something lasts until: before it, a node given back is not to be taken, or a block holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delay {
     /// From when on.
@@ -177,6 +201,8 @@ pub struct Block {
     pub by: String,
     /// When: milliseconds since 1970.
     pub at_ms: i64,
+    /// When the block ends by itself; `None`: it doesn't.
+    pub until: Option<Delay>,
     /// Fields that this program doesn't know.
     pub extra: Map<String, Value>,
 }
@@ -211,11 +237,27 @@ pub struct Outcome {
     pub at_ms: i64,
     /// The hash of the token that ended it, so that a repeated call is known as one.
     pub token_hash: Option<TokenHash>,
+    /// In a tombstone, the blake3 hash of the result in canonical form.
+    pub result_hash: Option<String>,
     /// Fields that this program doesn't know.
     pub extra: Map<String, Value>,
 }
 
 impl Outcome {
+    /// An end by who holds the node with `claim`.
+    pub(crate) fn by_holder(node: &Node, claim: &Claim, at_ms: i64, reason: Option<String>) -> Outcome {
+        Outcome {
+            result: Value::Null,
+            reason,
+            by: claim.owner.clone(),
+            generation: node.generation,
+            at_ms,
+            token_hash: Some(claim.token_hash),
+            result_hash: None,
+            extra: Map::new(),
+        }
+    }
+
     /// An end that has a reason and no result.
     pub(crate) fn without_result(node: &Node, at_ms: i64, by: &str, reason: String) -> Outcome {
         Outcome {
@@ -225,6 +267,7 @@ impl Outcome {
             generation: node.generation,
             at_ms,
             token_hash: None,
+            result_hash: None,
             extra: Map::new(),
         }
     }

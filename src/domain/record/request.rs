@@ -40,6 +40,11 @@ pub(in crate::domain) fn canonical(value: &Value) -> String {
     sorted(value).to_string()
 }
 
+/// The blake3 hash of that, in 64 hexadecimal digits: it stays when the value goes.
+pub(in crate::domain) fn canonical_hash(value: &Value) -> String {
+    blake3::hash(canonical(value).as_bytes()).to_hex().to_string()
+}
+
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(values) => values.iter().map(sorted).collect(),

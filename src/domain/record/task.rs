@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::name::Name;
-use super::node::{Ending, Node, State};
+use super::node::{Ending, Moment, Node, State};
 use crate::id::NodeId;
 
 /// What a node is a task for.
@@ -27,6 +27,10 @@ pub struct Task {
     pub review: bool,
     /// How many attempts it gets, at least 1.
     pub max_attempts: u64,
+    /// When it expires if it has not ended.
+    pub deadline: Option<Moment>,
+    /// Who is interested in it, in order of their joining, at most [`Task::MAX_SUBSCRIBERS`]. None left ends nothing.
+    pub subscribers: Vec<Name>,
     /// Who submitted it.
     pub by: String,
     /// When: milliseconds since 1970.
@@ -45,6 +49,8 @@ impl Task {
     pub const DEFAULT_PRIORITY: u8 = 5;
     /// The priority that goes last.
     pub const LAST_PRIORITY: u8 = 9;
+    /// How many subscribers a task may have.
+    pub const MAX_SUBSCRIBERS: usize = 1000;
 }
 
 /// What a reviewer said of an outcome.
@@ -132,8 +138,9 @@ impl Node {
         self.review.as_ref().is_some_and(|review| review.accepted)
     }
 
-    /// Are all its attempts used up? Never, for a bare key.
+    /// Are all its attempts used up, also those that it was requeued with? Never, for a bare key.
     pub fn is_spent(&self) -> bool {
-        self.task.as_ref().is_some_and(|task| self.attempt >= task.max_attempts)
+        let most = |task: &Task| task.max_attempts.saturating_mul(self.requeues.saturating_add(1));
+        self.task.as_ref().is_some_and(|task| self.attempt >= most(task))
     }
 }

@@ -1,0 +1,71 @@
+//! `claim result`.
+
+use claimdir::domain::{Attempt, Ending, Node, Outcome, Reason, attempt_json};
+use claimdir::time::rfc3339;
+use claimdir::{Refusal, Result};
+use serde_json::{Map, Value, json};
+
+use crate::cli::args;
+use crate::cli::context::{Context, id};
+use crate::cli::report::Report;
+use crate::cli::text::harmless;
+
+pub(crate) fn result(args: args::Outcome, context: &Context) -> Result<Report> {
+    let id = id(&args.id)?;
+    let node = match context.directory()?.result(&id, args.wait)? {
+        Ok(node) => node,
+        Err(refusal) => return Ok(Report::refused(&refusal)),
+    };
+    let Some((ending, outcome)) = node.outcome() else {
+        return Ok(Report::refused(&Refusal::not_found(&id)));
+    };
+    let fields = fields(&node, ending, outcome);
+    if ending != Ending::Done {
+        let (by, reason) = (outcome.by.clone(), outcome.reason.clone());
+        let (id, version, generation) = (node.id.clone(), node.version, node.generation);
+        let refusal = Refusal { id, version, generation, reason: Reason::Ended { ending, by, reason } };
+        return Ok(Report::refused(&refusal).under(fields));
+    }
+    let result = if node.tombstoned { "(pruned)".to_owned() } else { outcome.result.to_string() };
+    let line = format!(
+        "DONE {} by {} generation={} {}",
+        harmless(id.as_str()),
+        harmless(&outcome.by),
+        outcome.generation,
+        harmless(&result)
+    );
+    Ok(Report::yes(line, Value::Object(fields)))
+}
+
+fn fields(node: &Node, ending: Ending, outcome: &Outcome) -> Map<String, Value> {
+    let attempts: Vec<Value> = node.attempts.iter().map(attempt_json).collect();
+    let fields = json!({
+        "id": node.id.as_str(),
+        "version": node.version,
+        "generation": node.generation,
+        "state": ending.name(),
+        "result": outcome.result,
+        "reason": outcome.reason,
+        "by": outcome.by,
+        "at": rfc3339(outcome.at_ms),
+        "attempt": node.attempt,
+        "attempts": attempts,
+        "tombstoned": node.tombstoned,
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// An ended attempt, in a line for people.
+pub(crate) fn attempt_line(attempt: &Attempt) -> String {
+    let error = attempt.error.iter().map(|error| format!(": {}", harmless(error))).collect::<String>();
+    format!(
+        "  attempt {} by {} generation={} {}{error}",
+        attempt.number,
+        harmless(&attempt.worker),
+        attempt.generation,
+        attempt.end.name()
+    )
+}
