@@ -13,6 +13,7 @@ mod json;
 mod report;
 mod run;
 mod text;
+mod work;
 
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;

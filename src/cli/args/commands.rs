@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
-use crate::cli::command::{acquire, check, control, look, mail, outcome, place, run, settle, task};
+use crate::cli::command::{acquire, check, control, look, mail, outcome, place, run, settle, task, work};
 use crate::cli::context::Context;
 use crate::cli::report::Report;
 use crate::cli::run::{guard, stub};
@@ -81,6 +81,8 @@ commands! {
     Next(Next), "next", NONE => acquire::next;
     /// Take a node, run a command, renewing meanwhile, and give the node back
     Run(Run), "run", NONE => |args, context| Ok(run::run(&args, context));
+    /// Take tasks as they come up, run a command for each, and settle it by the command's end
+    Work(Work), "work", NONE => work::run;
     /// Is this token the live holder's, are these paths free or its own? Ask just before a side effect
     Check(Check), "check", NONE => check::run;
     /// Let the lease end later

@@ -10,3 +10,4 @@ pub(super) mod place;
 pub(super) mod run;
 pub(super) mod settle;
 pub(super) mod task;
+pub(super) mod work;

@@ -113,7 +113,7 @@ fn output(args: &args::Run) -> io::Result<(Option<Output>, Stdio)> {
     Output::pipe().map(|(output, stdout)| (Some(output), stdout))
 }
 
-fn failed(what: &str, why: &io::Error) -> Error {
+pub(crate) fn failed(what: &str, why: &io::Error) -> Error {
     Error::new(Code::StoreUnavailable, format!("cannot {what}: {why}"))
 }
 

@@ -163,7 +163,7 @@ impl Kept {
 }
 
 /// Makes an eventfd readable.
-pub(super) fn raise(event: &OwnedFd) {
+pub(crate) fn raise(event: &OwnedFd) {
     let _ = write(event, &1_u64.to_ne_bytes());
 }
 

@@ -1,6 +1,6 @@
 //! Settling a claim as its command's end asks for.
 
-use claimdir::domain::{Fate, Retry, State};
+use claimdir::domain::{Fate, Retry, State, Text};
 use claimdir::{Directory, Lease, Refusal, Unsettled};
 use serde_json::Value;
 
@@ -16,6 +16,8 @@ pub(crate) enum End {
     Release,
     /// It goes back for another attempt; why.
     Retry(String),
+    /// It has failed, for good; why.
+    Reject(Text),
 }
 
 /// What came of that.
@@ -37,6 +39,7 @@ pub(crate) fn settle(directory: &Directory, lease: Lease, end: End) -> Settlemen
             let how = Retry { reason: Some(reason), ..Retry::default() };
             (lease.retry(&how), Settled::Retried)
         }
+        End::Reject(reason) => (lease.reject(Some(&reason)), Settled::Rejected),
     };
     match settled {
         Ok(Ok(written)) if written.replay => Settlement::Settled(Settled::Left),

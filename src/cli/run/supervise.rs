@@ -22,6 +22,9 @@ use crate::cli::args::OnLost;
 const GRACE: Duration = Duration::from_millis(30);
 /// How long SIGKILL may take: a process that got it runs no more code, though it may be long in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a lease is left alone at first, if that is less than a sixth of it: most commands of a worker end sooner, and
+/// keeping a lease takes two threads.
+const UNKEPT: Duration = Duration::from_millis(100);
 /// How often to look whether the group is gone.
 const GLANCE: Duration = Duration::from_millis(2);
 
@@ -105,6 +108,8 @@ pub(crate) struct Supervisor<'a, O> {
     hold: Hold,
     exit: Option<Exit>,
     kill_at: Option<Instant>,
+    /// When the lease is to be kept, unless it is already.
+    keep_at: Option<Instant>,
     /// Since when the command is gone and the rest of its group is being stopped.
     sweeping: Option<Instant>,
     /// The output is known to be passed on. Once said it is so also when the loop goes to sleep: nothing wakes it
@@ -126,7 +131,6 @@ impl<'a, O: Outside> Supervisor<'a, O> {
     ) -> claimdir::Result<Supervisor<'a, O>> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let lost = Arc::new(eventfd(0, flags).map_err(|why| unwatched(&why.into()))?);
-        lease.keep()?;
         let tell = lost.clone();
         lease.on_lost(move |_| raise(&tell));
         let pid = group.as_raw_nonzero().get().unsigned_abs();
@@ -145,6 +149,7 @@ impl<'a, O: Outside> Supervisor<'a, O> {
             hold: Hold::Held,
             exit: None,
             kill_at: None,
+            keep_at: Some(Instant::now() + lease.remaining().map_or(UNKEPT, |left| UNKEPT.min(left / 6))),
             sweeping: None,
             told: false,
             hurried: false,
@@ -176,6 +181,7 @@ impl<'a, O: Outside> Supervisor<'a, O> {
                     Wish::Stop => self.stop(),
                 }
             }
+            self.keep_lease();
             self.look_at_lease();
             if self.kill_at.is_some_and(|at| at <= Instant::now()) {
                 self.kill_at = None;
@@ -193,7 +199,11 @@ impl<'a, O: Outside> Supervisor<'a, O> {
         let lease = self.lease.remaining().filter(|_| matches!(self.hold, Hold::Held));
         let kill = self.kill_at.map(|at| at.saturating_duration_since(Instant::now()));
         let glance = self.sweeping.map(|_| GLANCE);
-        let nap = [lease, kill, glance, self.outside.due()].into_iter().flatten().min().map(timespec);
+        let keep = self.keep_at.map(|at| at.saturating_duration_since(Instant::now()));
+        // Without a descriptor, a thread that reads no SIGCHLD would sleep through the end.
+        let end = self.ended.is_none().then_some(GLANCE).filter(|_| self.exit.is_none());
+        let naps = [lease, kill, glance, keep, end, self.outside.due()];
+        let nap = naps.into_iter().flatten().min().map(timespec);
         let ended = self.ended.as_ref().filter(|_| self.exit.is_none()).map(AsFd::as_fd);
         let lost = Some(self.lost.as_fd()).filter(|_| matches!(self.hold, Hold::Held));
         let told = self.capture.as_ref().filter(|_| !self.told).and_then(Capture::descriptor);
@@ -281,6 +291,15 @@ impl<'a, O: Outside> Supervisor<'a, O> {
         if matches!(self.hold, Hold::Held) {
             let _ = self.lease.check();
             self.look_at_lease();
+        }
+    }
+
+    /// Has the lease renewed from the time on when that is worth it.
+    fn keep_lease(&mut self) {
+        let now = Instant::now();
+        if self.keep_at.is_some_and(|at| at <= now) {
+            // Without threads it ends by the clock, and so does the command; but there may be some again before.
+            self.keep_at = self.lease.keep().err().map(|_| now + UNKEPT);
         }
     }
 
