@@ -66,7 +66,8 @@ impl Tally {
         };
         *sum += 1;
         drop(sums);
-        self.line(how.word(), task, why);
+        // How the command ended decided nothing where it had settled the task before.
+        self.line(how.word(), task, why.filter(|_| how != Settled::Left));
     }
 
     /// The lease was lost before: whatever the command did counts for nothing here.
