@@ -10,7 +10,6 @@ use super::*;
 use crate::cli::command::{acquire, check, control, look, mail, outcome, place, run, settle, task, work};
 use crate::cli::context::Context;
 use crate::cli::report::Report;
-use crate::cli::run::{guard, stub};
 
 macro_rules! commands {
     ($($(#[doc = $about:literal])+ $variant:ident($args:ty), $name:expr, $others:expr => $run:expr;)+) => {
@@ -35,7 +34,6 @@ macro_rules! commands {
                     clap::Command::new($name)
                         .about(concat!($($about),+).trim_start())
                         .visible_aliases($others)
-                        .hide($name.starts_with('_'))
                         // Arguments that several commands share bring comments of their own.
                         .defer(|command| {
                             <$args>::augment_args(command)
@@ -131,8 +129,4 @@ commands! {
     Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
     /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results
     Prune(Prune), "prune", NONE => place::prune;
-    /// Wait to become the command of `run`
-    Hold(Hold), stub::SUBCOMMAND, NONE => |args, _| run::hold(&args);
-    /// Wait for the end of a worker, and end what its commands left should it die
-    Guard(Nothing), guard::SUBCOMMAND, NONE => |_, _| run::guard();
 }

@@ -271,12 +271,6 @@ pub(crate) enum OnLost {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Hold {
-    #[arg(last = true, required = true)]
-    pub(crate) command: Vec<OsString>,
-}
-
-#[derive(clap::Args, Debug)]
 pub(crate) struct Renew {
     #[command(flatten)]
     pub(crate) held: Held,

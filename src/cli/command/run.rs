@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use super::acquire;
 use crate::cli::args::{self, Then};
 use crate::cli::context::{Context, id};
-use crate::cli::report::{FAILED, Report, say};
+use crate::cli::report::{Report, say};
 use crate::cli::run::capture::{self, Output};
-use crate::cli::run::guard::{self, Guard};
+use crate::cli::run::guard::Guard;
 use crate::cli::run::lookup;
 use crate::cli::run::report::{self, Facts, Settled};
 use crate::cli::run::settle::{self, End, Settlement};
-use crate::cli::run::stub::{self, Stub};
+use crate::cli::run::stub::Stub;
 use crate::cli::run::supervise::{Ended, Exit, Hold, Supervisor, unwatched};
 use crate::cli::run::terminal::Caller;
 use crate::cli::text::harmless;
@@ -29,18 +29,6 @@ pub(crate) fn run(args: &args::Run, context: &Context) -> Report {
     let mut facts = Facts::new(&args.id);
     let report = attempt(args, context, &mut facts).unwrap_or_else(report::error);
     report.under(facts.fields()).apart(args.report.clone())
-}
-
-/// The stub that becomes a command. That it did not is for whoever started it to tell.
-pub(crate) fn hold(args: &args::Hold) -> ! {
-    let Err(_) = stub::hold(&args.command);
-    std::process::exit(i32::from(FAILED))
-}
-
-/// The guard of commands' groups. Nobody reads what it could say.
-pub(crate) fn guard() -> ! {
-    let watched = guard::watch();
-    std::process::exit(if watched.is_ok() { 0 } else { i32::from(FAILED) })
 }
 
 fn attempt(args: &args::Run, context: &Context, facts: &mut Facts) -> Result<Report> {

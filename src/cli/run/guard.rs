@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socke
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::stdio::stdin;
 
-/// The hidden subcommand that is the guard.
+/// The first argument that makes a process a guard.
 pub(crate) const SUBCOMMAND: &str = "__guard";
 
 /// What the guard is told: one message each, the word, the group's id and its leader's start.

@@ -20,3 +20,25 @@ pub(super) mod signals;
 pub(super) mod stub;
 pub(super) mod supervise;
 pub(super) mod terminal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::cli::report::FAILED;
+
+/// Is this process a part of another `run` or `work`? Then it does its work, and this is how it ended.
+///
+/// Asked before the arguments are parsed as a person's: there is a stub for each command, and it should cost little.
+pub(super) fn as_part() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    let part = args.next()?;
+    // That it failed is for whoever started it to tell.
+    let failed = if part == stub::SUBCOMMAND {
+        stub::hold(&args.collect::<Vec<OsString>>()).is_err()
+    } else if part == guard::SUBCOMMAND {
+        guard::watch().is_err()
+    } else {
+        return None;
+    };
+    Some(ExitCode::from(if failed { FAILED } else { 0 }))
+}

@@ -26,7 +26,7 @@ use rustix::process::{
 };
 use rustix::stdio;
 
-/// The hidden subcommand that is the stub.
+/// The first argument that makes a process a stub; the command follows.
 pub(crate) const SUBCOMMAND: &str = "__hold";
 
 /// What the command is told of its claim; of an outer claim it learns nothing.
@@ -55,7 +55,7 @@ impl Stub {
         let (socket, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut stub = Command::new("/proc/self/exe");
-        stub.arg0("claim").arg(SUBCOMMAND).arg("--").args(command).process_group(0);
+        stub.arg0("claim").arg(SUBCOMMAND).args(command).process_group(0);
         for name in VARIABLES.into_iter().chain([RECEIPT]) {
             stub.env_remove(name);
         }
