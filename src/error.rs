@@ -42,6 +42,10 @@ pub enum Code {
     SelfReview,
     /// Another claim has a path that clashes with one asked for.
     PathClash,
+    /// A pool asked for has no free slot.
+    PoolFull,
+    /// Not enough is left of a quota asked for.
+    QuotaUsed,
     /// The receipt's key was used for another request.
     ReceiptConflict,
     /// The node has ended as failed.
@@ -110,6 +114,8 @@ impl Code {
             Code::AttemptsExhausted => "ATTEMPTS_EXHAUSTED",
             Code::SelfReview => "SELF_REVIEW",
             Code::PathClash => "PATH_CLASH",
+            Code::PoolFull => "POOL_FULL",
+            Code::QuotaUsed => "QUOTA_USED",
             Code::ReceiptConflict => "RECEIPT_CONFLICT",
             Code::Failed => "FAILED",
             Code::Cancelled => "CANCELLED",
@@ -142,6 +148,8 @@ impl Code {
             Code::IdempotencyConflict
             | Code::ReceiptConflict
             | Code::PathClash
+            | Code::PoolFull
+            | Code::QuotaUsed
             | Code::DependencyNotAccepted
             | Code::AttemptsExhausted
             | Code::SelfReview

@@ -57,12 +57,12 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, Pruned, Ran, Reserved,
-    Seen, Settled, Stop, Trouble, Unreadable, Unsettled, Worked, Worker,
+    Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, PoolSeen, Pruned,
+    QuotaSeen, Ran, Reserved, Seen, Settled, Stop, Trouble, Unreadable, Unsettled, Worked, Worker,
 };
 pub use domain::{
-    Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, ReceiptKey, Refusal,
-    Renewal, RepoPath, Text, Token, WorkKey,
+    Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, Name, Rate,
+    ReceiptKey, Refusal, Renewal, RepoPath, Resources, Text, Token, WorkKey,
 };
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

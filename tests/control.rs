@@ -250,6 +250,29 @@ fn requeued_runs_again_with_more_attempts_and_forgets_none() {
 }
 
 #[test]
+fn next_serves_what_came_back_and_nothing_that_has_ended() {
+    let world = World::new();
+    let next = || world.json("next").expect::<Value>(0)["id"].as_str().unwrap().to_owned();
+    for id in ["cancelled", "late", "failed", "blocked", "until"] {
+        world.say(&format!("add {id} --deadline 1h"));
+    }
+    world.say("cancel cancelled");
+    world.edit("late", |json| json["task"]["deadline"] = json!({"at": "2020-01-01T00:00:00Z"}));
+    fail(&world, "failed");
+    world.say("block blocked --reason x");
+    world.say("block until --reason x --until 1h");
+    world.refused("next", 1, "NOTHING_ELIGIBLE");
+    assert_eq!(world.stored("late")["state"], "expired", "written down on the way");
+    world.say("requeue failed");
+    assert_eq!(next(), "failed");
+    world.say("unblock blocked");
+    assert_eq!(next(), "blocked");
+    world.say("block until --reason x --until 300ms");
+    assert_eq!(world.json("next --wait=1h").expect::<Value>(0)["id"], "until", "woken by its end");
+    world.refused("next", 1, "NOTHING_ELIGIBLE");
+}
+
+#[test]
 fn two_requeues_at_once_count_once() {
     let world = World::new();
     world.say("add t");
@@ -276,6 +299,47 @@ fn notes_are_kept_the_newest_hundred() {
     let said = world.say("note n once --receipt r");
     assert_eq!(said.exit, 0);
     assert!(world.say("note n once --receipt r").line().ends_with("(replay)"));
+}
+
+#[test]
+fn with_a_receipt_each_happens_once_also_if_it_was_undone_since() {
+    let world = World::new();
+    world.say("add f");
+    fail(&world, "f");
+    world.say("add t");
+    for (at, (write, undo)) in [
+        ("block t --reason x --until 1h", "unblock t"),
+        ("block t --reason x", ""),
+        ("unblock t", "block t --reason y"),
+        ("requeue f", "cancel f"),
+        ("join t a", "detach t a"),
+        ("detach t b", "join t b"),
+        ("note t x", "note t y"),
+        ("cancel t --reason x", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        if write.starts_with("detach") {
+            world.say("join t b");
+        }
+        let write = format!("{write} --owner w --receipt r{at}");
+        let first: Value = world.json(&write).expect(0);
+        assert_eq!(first["replay"], false, "{write}");
+        if !undo.is_empty() {
+            assert_eq!(world.say(undo).exit, 0, "{undo}");
+        }
+        let id = if write.contains(" f ") { "f" } else { "t" };
+        let version = world.stored(id)["version"].clone();
+        let again: Value = world.json(&write).expect(0);
+        assert_eq!((&again["replay"], &again["version"]), (&json!(true), &first["version"]), "{write}");
+        assert_eq!(world.stored(id)["version"], version, "{write}");
+        world.refused(&format!("note t other --owner w --receipt r{at}"), 4, "RECEIPT_CONFLICT");
+        if write.starts_with("block t --reason x --owner") {
+            world.say("unblock t");
+            world.say("block t --reason z");
+        }
+    }
 }
 
 #[test]

@@ -67,6 +67,17 @@ fn overdue(world: &World, id: &str) {
 }
 
 #[test]
+fn a_result_says_what_its_reviewer_said() {
+    let world = World::new();
+    world.say("add t --review");
+    finish(&world, "t", "1");
+    assert_eq!(world.json("result t").expect::<Value>(0)["review"], Value::Null);
+    world.say("review t --accept --by r");
+    let told: Value = world.json("result t").expect(0);
+    assert_eq!((&told["review"]["state"], &told["review"]["by"]), (&json!("accepted"), &json!("r")));
+}
+
+#[test]
 fn a_wait_in_vain_ends_the_wait_and_not_the_task() {
     let world = World::new();
     world.say("add t");

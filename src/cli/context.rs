@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use claimdir::locate::{self, Located, Owner, Places, Tree};
 use claimdir::store::files::Options;
-use claimdir::{Code, Directory, Error, NodeId, ReceiptKey, RepoPath, Result};
+use claimdir::{Code, Directory, Error, Name, NodeId, Rate, ReceiptKey, RepoPath, Resources, Result};
 
-use super::args::{Global, Once};
+use super::args::{Global, Once, With};
 use super::text::harmless;
 
 /// What all commands share. Nothing is looked up before a command asks.
@@ -80,6 +80,22 @@ impl Context {
         }
         let tree = Tree::around(self.located()?, &Self::cwd()?)?;
         texts.iter().map(|text| tree.path(text)).collect()
+    }
+
+    /// What a claim takes along, from arguments.
+    pub(crate) fn resources(&self, with: &With) -> Result<Resources> {
+        let mut resources = Resources::default();
+        self.paths(&with.paths)?.into_iter().for_each(|path| resources.add_path(path));
+        for pool in &with.pools {
+            resources.add_pool(Name::new(pool.as_str())?);
+        }
+        for text in &with.quotas {
+            let (name, amount) = text.rsplit_once('=').unwrap_or((text, "1"));
+            let amount = amount.parse().ok().filter(|amount| (1..=Rate::MAX_LIMIT).contains(amount));
+            let wrong = || Error::usage(format!("not an amount of a quota: {text:?}; write it like api=3"));
+            resources.add_quota(Name::new(name)?, amount.ok_or_else(wrong)?);
+        }
+        Ok(resources)
     }
 
     /// Opens the claim directory.

@@ -38,10 +38,14 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(report.deliver(&context))
 }
 
-/// Is the command `run`, as far as arguments that can't be understood say so?
+/// Is the command `run` or `pool run`, as far as arguments that can't be understood say so?
 fn names_run() -> bool {
     let lenient = Args::command().ignore_errors(true).try_get_matches();
-    lenient.is_ok_and(|matches| matches.subcommand_name() == Some("run"))
+    lenient.is_ok_and(|matches| match matches.subcommand() {
+        Some(("pool", matches)) => matches.subcommand_name() == Some("run"),
+        Some((name, _)) => name == "run",
+        None => false,
+    })
 }
 
 /// As `Args::try_parse` does, but what clap built is left to the end of the process, which is near: taking it

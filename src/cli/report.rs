@@ -72,6 +72,20 @@ impl Report {
             fields.insert("reserved".to_owned(), json!(clash.reserved.as_str()));
             fields.insert("node".to_owned(), json!(clash.node.as_str()));
         }
+        if let Some(full) = refusal.pool_full() {
+            fields.insert("pool".to_owned(), json!(full.pool.as_str()));
+            fields.insert("slots".to_owned(), json!(full.slots));
+            fields.insert("used".to_owned(), json!(full.used));
+            fields.insert("node".to_owned(), json!(full.node.as_str()));
+        }
+        if let Some(short) = refusal.quota_used() {
+            fields.insert("quota".to_owned(), json!(short.quota.as_str()));
+            fields.insert("limit".to_owned(), json!(short.rate.limit()));
+            fields.insert("period_ms".to_owned(), json!(short.rate.period_ms()));
+            fields.insert("used".to_owned(), json!(short.used));
+            fields.insert("asked".to_owned(), json!(short.asked));
+            fields.insert("remaining_ms".to_owned(), json!(short.free_in_ms));
+        }
         match &refusal.reason {
             Reason::StaleVersion { seen } => {
                 fields.insert("seen".to_owned(), json!(seen));

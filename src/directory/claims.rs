@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::paths::Reservation;
+use super::reserve::Reservation;
 use super::{Directory, Lease};
 use crate::domain::{
     self, Acquire, Acquired, Answer, Checked, Mint, Node, Reason, Refusal, Renewal, Stale, Standing, Step,
@@ -18,7 +18,7 @@ impl Directory {
     /// Of all who try at the same moment exactly one gets a [`Lease`].
     pub fn try_acquire(&self, id: &NodeId, request: &Acquire) -> Result<Answer<Lease>> {
         let mint = self.mint()?;
-        let mut reservation = Reservation::new(&request.paths, &mint.token);
+        let mut reservation = Reservation::new(&mint.token);
         let answer = self.rounds_once(
             id,
             "acquire",
@@ -26,7 +26,7 @@ impl Directory {
             || request.arguments(),
             |node, facts, write| {
                 let step = domain::acquire(node, facts, request, &Mint { write, ..mint.clone() });
-                self.reserve_first(&mut reservation, node, step)
+                self.reserve_first(&mut reservation, node, facts, step)
             },
         );
         // What is left of it is dead, or will be found overdue.
@@ -79,11 +79,11 @@ impl Directory {
         let node = self.node(id)?.unwrap_or_else(|| Node::unowned(id.clone()));
         let mint = self.mint()?;
         let answer = self.with_facts(&node, |facts| domain::acquire(&node, facts, request, &mint)).answer;
-        if answer.is_err() {
+        let Some(claim) = answer.as_ref().ok().and_then(|acquired| acquired.node.claim()) else {
             return Ok(answer);
-        }
-        Ok(match self.path_clash(&request.paths, id)? {
-            Some(clash) => Err(Refusal::new(&node, Reason::PathClash(Box::new(clash)))),
+        };
+        Ok(match self.would_refuse(&claim.resources, &node)? {
+            Some(reason) => Err(Refusal::new(&node, reason)),
             None => answer,
         })
     }

@@ -1,7 +1,7 @@
 //! Looking. Nothing here writes.
 
 use super::Directory;
-use super::paths::roster_key;
+use super::reserve::paths_key;
 use crate::domain::{Node, Standing, standing};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
@@ -78,8 +78,12 @@ impl Directory {
                 findings.push(Finding { gravity: Gravity::Fault, place, what });
             }
         }
-        if let Err(error) = self.roster() {
-            let (place, what) = (self.store.place(Some(&roster_key()?)), error.to_string());
+        let rosters = std::iter::once(paths_key()?).chain(self.pool_keys()?);
+        let rosters = rosters.map(|key| (self.read_roster(&key).err(), key));
+        let quotas = self.quota_keys()?.into_iter().map(|key| (self.read_quota(&key).err(), key));
+        for (error, key) in rosters.chain(quotas) {
+            let Some(error) = error else { continue };
+            let (place, what) = (self.store.place(Some(&key)), error.to_string());
             findings.push(Finding { gravity: Gravity::Fault, place, what });
         }
         findings.extend(self.examine_mail()?);

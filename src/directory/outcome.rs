@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Directory;
-use super::wait::{Exit, timed_out};
+use super::wait::{Exits, timed_out};
 use crate::domain::{self, Answer, Node, Reason, Refusal, Step, WriteId};
 use crate::error::Result;
 use crate::id::NodeId;
@@ -24,7 +24,7 @@ impl Directory {
         };
         let end = self.end_of(wait);
         let mut watch: Option<Box<dyn Watch + '_>> = None;
-        let mut exit = Exit::default();
+        let mut exits = Exits::new();
         loop {
             let Some(node) = self.node(id)? else { return Ok(Err(Refusal::not_found(id))) };
             let refusal = match self.ended(self.written_down(node)?) {
@@ -40,7 +40,7 @@ impl Directory {
                 watch = Some(self.store.watch(&Key::Node(id.clone())));
                 continue;
             };
-            self.nap(watch.as_mut(), &mut exit, id, true, Duration::from_nanos(left))?;
+            self.nap(watch.as_mut(), &mut exits, std::slice::from_ref(id), true, Duration::from_nanos(left))?;
         }
     }
 

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::Step;
 use super::over::{lapsed, rebased, refuse_ended};
-use super::record::RepoPath;
-use super::record::{AttemptEnd, Bound, Claim, Forced, Moment, Node, State, Token, WriteId};
+use super::record::{
+    AttemptEnd, Bound, Claim, Forced, Moment, Name, Node, RepoPath, Resources, State, Token, WriteId,
+};
 use super::refusal::{Holder, Reason};
 use super::standing::{Facts, Standing, standing};
 use crate::error::{Error, Result};
@@ -24,8 +25,7 @@ pub struct Acquire {
     pub(crate) seen: Option<u64>,
     pub(crate) force: Option<Force>,
     pub(crate) bound: Option<Bound>,
-    /// In order, each once.
-    pub(crate) paths: Vec<RepoPath>,
+    pub(crate) resources: Resources,
     pub(crate) purpose: Option<Value>,
 }
 
@@ -59,7 +59,7 @@ impl Acquire {
             seen: None,
             force: None,
             bound: None,
-            paths: Vec::new(),
+            resources: Resources::default(),
             purpose: None,
         }
     }
@@ -90,9 +90,25 @@ impl Acquire {
 
     /// Only together with this path and everything below it, as long as the claim lasts.
     pub fn path(mut self, path: RepoPath) -> Acquire {
-        if let Err(at) = self.paths.binary_search(&path) {
-            self.paths.insert(at, path);
-        }
+        self.resources.add_path(path);
+        self
+    }
+
+    /// Only together with all of this.
+    pub fn with(mut self, resources: &Resources) -> Acquire {
+        self.resources = self.resources.union(resources);
+        self
+    }
+
+    /// Only together with a slot of this pool, as long as the claim lasts.
+    pub fn pool(mut self, pool: Name) -> Acquire {
+        self.resources.add_pool(pool);
+        self
+    }
+
+    /// Only together with so much of this quota, at least 1, which counts as used up to the end of its window.
+    pub fn quota(mut self, quota: Name, amount: u64) -> Acquire {
+        self.resources.add_quota(quota, amount);
         self
     }
 
@@ -108,16 +124,16 @@ impl Acquire {
     /// What makes a request the same as another, its owner apart. How long it waits doesn't count.
     pub(crate) fn arguments(&self) -> Value {
         let force = self.force.as_ref().map(|Force(reason)| reason);
-        let paths: Vec<&str> = self.paths.iter().map(RepoPath::as_str).collect();
+        let with = self.resources.fields();
         let lease_ms = self.lease.as_millis() as u64;
         if let Some(purpose) = &self.purpose {
-            return json!([lease_ms, self.seen, force, null, paths, purpose]);
+            return json!([lease_ms, self.seen, force, null, with, purpose]);
         }
         let bound = self
             .bound
             .as_ref()
             .map(|bound| json!([bound.process.pid, bound.process.start, bound.until_exit]));
-        json!([lease_ms, self.seen, force, bound, paths])
+        json!([lease_ms, self.seen, force, bound, with])
     }
 }
 
@@ -196,7 +212,10 @@ fn take(
         host: mint.host.clone(),
         pid: request.bound.as_ref().map_or(mint.pid, |bound| bound.process.pid),
         bound: request.bound.clone(),
-        paths: request.paths.clone(),
+        resources: Box::new(match &node.task {
+            Some(task) => task.resources.union(&request.resources),
+            None => request.resources.clone(),
+        }),
         extra: Default::default(),
     };
     let (now, state) = (standing(node, facts), State::Claimed(claim));

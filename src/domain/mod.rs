@@ -11,12 +11,14 @@ pub(crate) mod hint;
 mod mail;
 mod message;
 mod over;
+mod quota;
 mod receipt;
 mod record;
 mod refusal;
 mod remark;
 mod roster;
 mod settle;
+mod shared;
 mod standing;
 mod task;
 mod text;
@@ -25,7 +27,10 @@ mod tombstone;
 pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, attempt_json, for_show};
-pub(crate) use codec::{MAX_RECORD_BYTES, admit, decode, decode_roster, encode_roster, encode_within_limit};
+pub(crate) use codec::{
+    MAX_RECORD_BYTES, admit, decode, decode_quota, decode_roster, encode_quota, encode_roster,
+    encode_within_limit,
+};
 pub use control::{Blocking, Cancel};
 pub(crate) use control::{block, cancel, requeue, unblock};
 pub(crate) use fate::became;
@@ -35,20 +40,23 @@ pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_
 pub use message::WorkKey;
 pub(crate) use message::message_id;
 pub(crate) use over::ended_by_time;
+pub(crate) use quota::Quota;
+pub use quota::Rate;
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
     Carrier, Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
     Attempt, AttemptEnd, Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment,
-    Name, Need, Node, Note, Outcome, RepoPath, Review, State, Task, Token, TokenHash, WriteId,
+    Name, Need, Node, Note, Outcome, RepoPath, Resources, Review, State, Task, Token, TokenHash, WriteId,
 };
-pub(crate) use record::{invalid_path, outside, refuse_pattern, without_stars};
-pub use refusal::{Holder, PathClash, Reason, Refusal, Stale};
+pub(crate) use record::{Part, invalid_path, outside, refuse_pattern, without_stars};
+pub use refusal::{Holder, Reason, Refusal, Stale};
 pub(crate) use remark::{detach, join, note};
-pub(crate) use roster::{Clashing, Entry, EntryState, Roster};
+pub(crate) use roster::{Entry, EntryState, Pool, Roster, write_of};
 pub use settle::{Checked, Renewal, Retry, Written};
 pub(crate) use settle::{check, complete, given_back, reject, release, renew, retry};
+pub use shared::{PathClash, PoolFull, QuotaUsed};
 pub(crate) use standing::next_end_ms;
 pub use standing::{Facts, Lapse, Standing, standing};
 pub use task::{Submission, Submitted, Verdict};

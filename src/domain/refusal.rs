@@ -1,7 +1,8 @@
 //! Why a request was refused: what was read, whose it is and until when, and the legal next step.
 
 use super::fate::Became;
-use super::record::{Block, Claim, Ending, Fingerprint, Moment, Need, Node, Outcome, RepoPath, Task};
+use super::record::{Block, Claim, Ending, Fingerprint, Moment, Name, Need, Node, Outcome, Task};
+use super::shared::{PathClash, PoolFull, QuotaUsed};
 use crate::error::Code;
 use crate::id::NodeId;
 use crate::time::{human, rfc3339_seconds};
@@ -110,6 +111,14 @@ pub enum Reason {
     },
     /// Another claim has a path that clashes with one asked for.
     PathClash(Box<PathClash>),
+    /// A pool asked for has no free slot.
+    PoolFull(Box<PoolFull>),
+    /// Not enough is left of a quota asked for, or there never can be.
+    QuotaUsed(Box<QuotaUsed>),
+    /// Nobody has said how many slots this pool has.
+    NoPool(Name),
+    /// Nobody has said how much of this quota there is.
+    NoQuota(Name),
     /// There is no such node.
     NotFound,
     /// A task is to wait for this node, which is none.
@@ -141,39 +150,6 @@ impl Reason {
 /// What a task's expiry says.
 pub(super) fn passed(deadline: &Moment) -> String {
     format!("its deadline was {}", rfc3339_seconds(deadline.wall_ms))
-}
-
-/// A path asked for and the one that is in its way.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathClash {
-    /// The path asked for.
-    pub path: RepoPath,
-    /// The path reserved: the same, above or below.
-    pub reserved: RepoPath,
-    /// The node whose claim has it.
-    pub node: NodeId,
-    /// Who holds that node; `None`: its record can't be read.
-    pub holder: Option<Holder>,
-}
-
-impl PathClash {
-    fn message(&self) -> String {
-        let PathClash { path, reserved, node, holder } = self;
-        let what = if path == reserved {
-            format!("the path {path} is reserved")
-        } else {
-            format!("the path {path} clashes with {reserved}, which is reserved")
-        };
-        match holder {
-            Some(holder) => format!(
-                "{what} by {} with {node} (generation {}, {})",
-                holder.owner,
-                holder.generation,
-                holder.until()
-            ),
-            None => format!("{what} with {node}, whose record can't be read"),
-        }
-    }
 }
 
 /// Who holds a node, and until when.
@@ -222,6 +198,14 @@ pub enum Stale {
     NotHeld(&'static str),
     /// The claim was published only after its own end, and given back.
     TooLate,
+}
+
+impl Reason {
+    /// Is it about what goes with the claim, and not about the node?
+    pub(crate) fn is_of_resources(&self) -> bool {
+        let of_pools = matches!(self, Reason::PoolFull(_) | Reason::NoPool(_));
+        of_pools || matches!(self, Reason::PathClash(_) | Reason::QuotaUsed(_) | Reason::NoQuota(_))
+    }
 }
 
 impl Refusal {
@@ -273,6 +257,10 @@ impl Refusal {
             Reason::OtherRequest { .. } => Code::ReceiptConflict,
             Reason::AlreadyRun { .. } => Code::AlreadyRun,
             Reason::PathClash(_) => Code::PathClash,
+            Reason::PoolFull(_) => Code::PoolFull,
+            Reason::QuotaUsed(used) if used.is_hopeless() => Code::Usage,
+            Reason::QuotaUsed(_) => Code::QuotaUsed,
+            Reason::NoPool(_) | Reason::NoQuota(_) => Code::NotFound,
             Reason::NotFound | Reason::NotSubmitted | Reason::NoTask => Code::NotFound,
             Reason::TimedOut(_) => Code::WaitTimeout,
         }
@@ -284,6 +272,8 @@ impl Refusal {
             Reason::Held(_) | Reason::Blocked { .. } | Reason::NotYet(_) => true,
             Reason::Waits(need) => need.passes(),
             Reason::PathClash(clash) => clash.holder.is_some(),
+            Reason::PoolFull(full) => full.holder.is_some(),
+            Reason::QuotaUsed(used) => !used.is_hopeless(),
             _ => false,
         }
     }
@@ -292,26 +282,37 @@ impl Refusal {
     pub fn passes_in_ms(&self) -> Option<i64> {
         match &self.reason {
             Reason::NotYet(ms) => Some(*ms),
+            Reason::QuotaUsed(used) => Some(used.free_in_ms),
             _ => self.holder().and_then(|holder| holder.remaining_ms),
         }
     }
 
-    /// The node whose change may make it pass.
+    /// The node whose change may make it pass, the first to end if there are several.
     pub fn waits_for(&self) -> &NodeId {
         match &self.reason {
             Reason::Waits(need) => &need.on,
             Reason::PathClash(clash) => &clash.node,
+            Reason::PoolFull(full) => &full.node,
             _ => &self.id,
         }
     }
 
-    /// Who holds the node, or the path that clashes, where the refusal is about that.
+    /// All nodes of which each may make it pass by a change.
+    pub(crate) fn waits_for_any(&self) -> &[NodeId] {
+        match &self.reason {
+            Reason::PoolFull(full) => &full.nodes,
+            _ => std::slice::from_ref(self.waits_for()),
+        }
+    }
+
+    /// Who holds the node, the path that clashes, or the pool's slot that ends first, where the refusal is about that.
     pub fn holder(&self) -> Option<&Holder> {
         match &self.reason {
             Reason::Held(holder)
             | Reason::Stale(Stale::Replaced(holder))
             | Reason::AlreadyRun { became: Became::Held(holder), .. } => Some(holder),
             Reason::PathClash(clash) => clash.holder.as_ref(),
+            Reason::PoolFull(full) => full.holder.as_ref(),
             Reason::TimedOut(inner) => inner.holder(),
             _ => None,
         }
@@ -322,6 +323,24 @@ impl Refusal {
         match &self.reason {
             Reason::PathClash(clash) => Some(clash),
             Reason::TimedOut(inner) => inner.path_clash(),
+            _ => None,
+        }
+    }
+
+    /// The pool that is full, where the refusal is about that.
+    pub fn pool_full(&self) -> Option<&PoolFull> {
+        match &self.reason {
+            Reason::PoolFull(full) => Some(full),
+            Reason::TimedOut(inner) => inner.pool_full(),
+            _ => None,
+        }
+    }
+
+    /// The quota that is used up, where the refusal is about that.
+    pub fn quota_used(&self) -> Option<&QuotaUsed> {
+        match &self.reason {
+            Reason::QuotaUsed(used) => Some(used),
+            Reason::TimedOut(inner) => inner.quota_used(),
             _ => None,
         }
     }
@@ -383,6 +402,10 @@ impl Refusal {
                 format!("this request has taken it before (generation {generation}), {became}")
             }
             Reason::PathClash(clash) => clash.message(),
+            Reason::PoolFull(full) => full.message(),
+            Reason::QuotaUsed(used) => used.message(),
+            Reason::NoPool(pool) => format!("there is no pool {pool}"),
+            Reason::NoQuota(quota) => format!("there is no quota {quota}"),
             Reason::NotFound => "there is no such node".to_owned(),
             Reason::NotSubmitted => "a task can wait only for one that has been added before".to_owned(),
             Reason::TimedOut(inner) => format!("waited in vain: {}", inner.message()),
@@ -432,6 +455,20 @@ impl Refusal {
             Reason::PathClash(_) => {
                 "work on other paths, or wait with --wait; `claim list --paths` shows what is reserved"
                     .to_owned()
+            }
+            Reason::PoolFull(full) => {
+                let pool = shell_word(full.pool.as_str());
+                format!("wait with --wait; `claim pool show {pool}` says who has the slots")
+            }
+            Reason::QuotaUsed(used) if used.is_hopeless() => {
+                format!("ask for {} at most", used.rate.limit())
+            }
+            Reason::QuotaUsed(_) => "wait with --wait".to_owned(),
+            Reason::NoPool(pool) => {
+                format!("`claim pool set {} N` gives it N slots", shell_word(pool.as_str()))
+            }
+            Reason::NoQuota(quota) => {
+                format!("`claim quota set {} 100/1h` makes one", shell_word(quota.as_str()))
             }
             Reason::NotSubmitted => format!("`claim add {id}` first"),
             Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),

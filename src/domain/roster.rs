@@ -1,4 +1,4 @@
-//! The roster of reserved paths: one record that says which claims have which.
+//! Rosters: records that say which claims have what of something shared, the paths or a pool's slots.
 //!
 //! An entry comes before its claim and dies with it. It names the node, the write of the node's record that the
 //! claim will replace, and the claim's token. It is *live* while the record holds that token, *pending* while the
@@ -10,8 +10,7 @@
 use serde_json::{Map, Value};
 
 use super::over::over;
-use super::record::RepoPath;
-use super::record::{Node, TokenHash, WriteId};
+use super::record::{Name, Node, Part, RepoPath, TokenHash, WriteId};
 use super::refusal::Holder;
 use super::standing::{Facts, Standing, standing};
 use crate::id::NodeId;
@@ -21,12 +20,22 @@ use crate::id::NodeId;
 pub(crate) struct Roster {
     /// How often it was written.
     pub(crate) version: u64,
+    /// What it is of, if not of paths.
+    pub(crate) pool: Option<Pool>,
     pub(crate) entries: Vec<Entry>,
     /// Fields that this program doesn't know.
     pub(crate) extra: Map<String, Value>,
 }
 
-/// The paths that one attempt at a claim reserves.
+/// A pool of slots, one for each claim.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pool {
+    pub(crate) name: Name,
+    /// How many slots there are, at least 1.
+    pub(crate) capacity: u64,
+}
+
+/// What one attempt at a claim reserves.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// Random: two attempts may have all else in common.
@@ -35,6 +44,7 @@ pub(crate) struct Entry {
     /// The write that the claim will replace; a node that nobody has owned has none.
     pub(crate) replaces: Option<WriteId>,
     pub(crate) token_hash: TokenHash,
+    /// None of a pool, of which it has a slot.
     pub(crate) paths: Vec<RepoPath>,
     /// Fields that this program doesn't know.
     pub(crate) extra: Map<String, Value>,
@@ -55,39 +65,30 @@ pub(crate) enum EntryState {
     Dead,
 }
 
-/// A path asked for, and the entry and path that it clashes with.
-pub(crate) struct Clashing<'a> {
-    pub(crate) path: &'a RepoPath,
-    pub(crate) entry: &'a Entry,
-    pub(crate) reserved: &'a RepoPath,
-}
-
 impl Roster {
-    /// The entries of other nodes that clash by name with `paths`, each once.
-    pub(crate) fn clashing<'a>(
-        &'a self,
-        paths: &'a [RepoPath],
-        but: Option<&'a NodeId>,
-    ) -> impl Iterator<Item = Clashing<'a>> {
-        let others = self.entries.iter().filter(move |entry| but != Some(&entry.node));
-        others.filter_map(move |entry| {
-            entry.paths.iter().find_map(|reserved| {
-                let path = paths.iter().find(|path| path.clashes(reserved))?;
-                Some(Clashing { path, entry, reserved })
-            })
-        })
+    /// The entries of other nodes than `node` that stand against taking `part`, and how many of those nodes may be
+    /// live all the same.
+    pub(crate) fn rivals(&self, part: Part<'_>, node: &NodeId) -> (Vec<&Entry>, usize) {
+        let others = self.entries.iter().filter(|entry| entry.node != *node);
+        match part {
+            Part::Paths(paths) => (others.filter(|entry| entry.clash(paths).is_some()).collect(), 0),
+            Part::Slot(_) | Part::Amount(..) => {
+                let capacity = self.pool.as_ref().map_or(0, |pool| pool.capacity);
+                (others.collect(), usize::try_from(capacity.saturating_sub(1)).unwrap_or(usize::MAX))
+            }
+        }
     }
 }
 
 /// The write that `node` is at; a node that nobody has owned is at none.
-fn at(node: &Node) -> Option<WriteId> {
+pub(crate) fn write_of(node: &Node) -> Option<WriteId> {
     (node.version > 0).then_some(node.write)
 }
 
 impl Entry {
     /// Will its claim replace exactly this record?
-    pub(crate) fn is_for(&self, node: &Node) -> bool {
-        self.replaces == at(node)
+    fn is_for(&self, node: &Node) -> bool {
+        self.replaces == write_of(node)
     }
 
     /// An entry for a claim on `node` as it is now.
@@ -95,11 +96,19 @@ impl Entry {
         Entry {
             attempt,
             node: node.id.clone(),
-            replaces: at(node),
+            replaces: write_of(node),
             token_hash,
             paths: paths.to_vec(),
             extra: Map::new(),
         }
+    }
+
+    /// The first path that it has and that clashes with one of `paths`: that one, and its own.
+    pub(crate) fn clash<'a>(&'a self, paths: &'a [RepoPath]) -> Option<(&'a RepoPath, &'a RepoPath)> {
+        self.paths.iter().find_map(|reserved| {
+            let path = paths.iter().find(|path| path.clashes(reserved))?;
+            Some((path, reserved))
+        })
     }
 
     /// What it stands for, by its node's record, which was read after the roster.

@@ -172,7 +172,7 @@ pub(crate) fn next_end_ms(node: &Node, facts: &Facts<'_>) -> Option<i64> {
 
 /// Milliseconds until `moment`. Same boot: the monotonic clock decides, so neither a stepped clock nor a sleeping
 /// machine takes anything from anybody. Elsewhere only the wall clock is left.
-fn remaining_ms(moment: &Moment, facts: &Facts<'_>) -> i64 {
+pub(super) fn remaining_ms(moment: &Moment, facts: &Facts<'_>) -> i64 {
     let same_clock = moment.place.same_clock(facts.place);
     #[cfg(feature = "testing")]
     let same_clock = same_clock && !crate::testing::fault("wall clock on the same boot");

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Step;
 use super::over::ended_by_time;
 use super::record::{
-    Delay, Ending, Moment, Name, Node, Outcome, Review, State, Task, WriteId, canonical_hash,
+    Delay, Ending, Moment, Name, Node, Outcome, Resources, Review, State, Task, WriteId, canonical_hash,
 };
 use super::refusal::{Reason, Refusal};
 use super::settle::Written;
@@ -25,6 +25,7 @@ pub struct Submission {
     priority: u8,
     after: Vec<NodeId>,
     review: bool,
+    resources: Resources,
     max_attempts: u64,
     deadline: Option<When>,
     not_before: Option<When>,
@@ -46,6 +47,7 @@ impl Submission {
             priority: Task::DEFAULT_PRIORITY,
             after: Vec::new(),
             review: false,
+            resources: Resources::default(),
             max_attempts: Submission::DEFAULT_ATTEMPTS,
             deadline: None,
             not_before: None,
@@ -97,6 +99,12 @@ impl Submission {
     /// Its outcome must be accepted before others may build on it.
     pub fn review(mut self) -> Submission {
         self.review = true;
+        self
+    }
+
+    /// Each claim on it takes all of this along too.
+    pub fn with(mut self, resources: &Resources) -> Submission {
+        self.resources = self.resources.union(resources);
         self
     }
 
@@ -168,7 +176,8 @@ impl Submission {
             self.max_attempts,
             deadline,
             not_before,
-            subscribers
+            subscribers,
+            self.resources.fields()
         ])
     }
 
@@ -182,6 +191,7 @@ impl Submission {
             priority: self.priority,
             after: self.after.clone(),
             review: self.review,
+            resources: self.resources.clone(),
             max_attempts: self.max_attempts,
             deadline: self.deadline.map(|deadline| Moment::at(deadline, facts)),
             subscribers: self.subscribers.clone(),
@@ -207,6 +217,9 @@ impl Submission {
             ("priority", self.priority == task.priority),
             ("after", self.after == task.after),
             ("review", self.review == task.review),
+            ("path", self.resources.paths == task.resources.paths),
+            ("pool", self.resources.pools == task.resources.pools),
+            ("quota", self.resources.quotas == task.resources.quotas),
             ("max-attempts", self.max_attempts == task.max_attempts),
             ("deadline", same_moment(self.deadline, task.deadline.as_ref())),
             ("not-before", node.generation > 0 || same_moment(self.not_before, delay)),

@@ -97,6 +97,11 @@ impl Store for Memory {
         Box::new(MemoryWatch { store: self, seen: self.cells().changes })
     }
 
+    fn watch_any(&self, _keys: &[Key]) -> Box<dyn Watch + '_> {
+        // Any change wakes.
+        Box::new(MemoryWatch { store: self, seen: self.cells().changes })
+    }
+
     fn prepare(&self) -> Result<bool> {
         Ok(false)
     }

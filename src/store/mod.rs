@@ -124,6 +124,11 @@ pub trait Store: Send + Sync {
     /// Begins to look out for changes of `key`.
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_>;
 
+    /// The same for changes of any of `keys`.
+    fn watch_any(&self, keys: &[Key]) -> Box<dyn Watch + '_> {
+        Box::new(Looking(keys.iter().map(|key| self.watch(key)).collect()))
+    }
+
     /// Makes what the store needs before its first write, which otherwise makes it. `false`: it was there.
     fn prepare(&self) -> Result<bool>;
 
@@ -140,6 +145,21 @@ pub trait Watch {
     /// Returns after a change since the watch began or since the last call, when one of `others` becomes
     /// readable, or after `timeout`.
     fn wait(&mut self, timeout: Duration, others: &[BorrowedFd<'_>]);
+}
+
+/// How often who watches for several things looks whether one has changed.
+const LOOKS: Duration = Duration::from_millis(20);
+
+/// Several watches by an engine that can wait for one.
+struct Looking<'a>(Vec<Box<dyn Watch + 'a>>);
+
+impl Watch for Looking<'_> {
+    fn wait(&mut self, timeout: Duration, others: &[BorrowedFd<'_>]) {
+        let short = if self.0.len() > 1 { timeout.min(LOOKS) } else { timeout };
+        if let Some(first) = self.0.first_mut() {
+            first.wait(short, others);
+        }
+    }
 }
 
 /// Something that `doctor` reports.

@@ -1,10 +1,12 @@
-//! Paths over the store in memory: every interleaving of small scenes, and a stop between any two calls.
+//! Paths, pools and quotas over the store in memory: every interleaving of small scenes, and a stop between any two calls.
 
 #![allow(unreachable_pub, reason = "modules of a test")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod explore;
+mod pools;
 mod stops;
+mod together;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

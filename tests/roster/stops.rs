@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use claimdir::store::{Finding, Key, Memory, Prefix, Replaced, Store, Watch};
-use claimdir::{Code, Directory, Error, ReceiptKey, Result};
+use claimdir::{Acquire, Code, Directory, Error, ReceiptKey, Result};
 
-use crate::explore::{Clock, TestHost, id, no_clash};
+use crate::explore::{Clock, TestHost, id, sound};
 use crate::{LEASE, with_path};
 
 /// A store that is reached so many times and then never again; with `cancel`, the last time only to be told that
@@ -74,19 +74,19 @@ impl Store for Stopping {
 
 /// A store in memory, its time, and hosts that draw different numbers.
 #[derive(Default)]
-struct World {
-    memory: Arc<Memory>,
-    clock: Clock,
+pub struct World {
+    pub memory: Arc<Memory>,
+    pub clock: Clock,
     hosts: AtomicUsize,
 }
 
 impl World {
-    fn directory(&self) -> Directory {
+    pub fn directory(&self) -> Directory {
         let seed = self.hosts.fetch_add(1, Ordering::SeqCst) as u64;
         Directory::over(self.memory.clone(), Arc::new(TestHost::new(&self.clock, seed)))
     }
 
-    fn stopping(&self, left: usize, cancel: bool) -> Directory {
+    pub fn stopping(&self, left: usize, cancel: bool) -> Directory {
         let seed = self.hosts.fetch_add(1, Ordering::SeqCst) as u64;
         let store = Stopping { memory: self.memory.clone(), left: AtomicUsize::new(left), cancel };
         Directory::over(Arc::new(store), Arc::new(TestHost::new(&self.clock, seed)))
@@ -94,13 +94,17 @@ impl World {
 
     /// Takes `node`; the token, if it was told yes.
     fn take(&self, directory: &Directory, node: &str, path: &str) -> Result<Option<String>> {
-        let answer = directory.try_acquire(&id(node), &with_path(node, path))?;
-        no_clash(&self.directory(), &[]);
+        self.request(directory, node, &with_path(node, path))
+    }
+
+    pub fn request(&self, directory: &Directory, node: &str, request: &Acquire) -> Result<Option<String>> {
+        let answer = directory.try_acquire(&id(node), request)?;
+        sound(&self.directory());
         Ok(answer.ok().map(|lease| lease.leave().0.reveal().to_owned()))
     }
 }
 
-fn keyed(directory: Directory) -> Directory {
+pub fn keyed(directory: Directory) -> Directory {
     directory.with_receipt(ReceiptKey::new("key").unwrap())
 }
 
@@ -160,7 +164,7 @@ fn a_retry_after_another_took_the_path_is_told_of_that() {
             Ok(lease) => assert!(lease.is_lost(), "stopped before call {left}"),
             Err(refusal) => assert_eq!(refusal.code(), Code::PathClash),
         }
-        no_clash(&world.directory(), &[]);
+        sound(&world.directory());
     });
 }
 

@@ -56,6 +56,8 @@ pub struct Claimed {
     pub replay: bool,
     pub lost: bool,
     pub paths: Vec<String>,
+    pub pools: Vec<String>,
+    pub quotas: Value,
     /// Of a task only.
     pub title: Option<String>,
     /// Of a task only.
@@ -81,6 +83,14 @@ pub struct Refused {
     pub path: Option<String>,
     pub reserved: Option<String>,
     pub node: Option<String>,
+    pub pool: Option<String>,
+    pub slots: Option<u64>,
+    pub used: Option<u64>,
+    pub quota: Option<String>,
+    pub limit: Option<u64>,
+    pub period_ms: Option<i64>,
+    pub asked: Option<u64>,
+    pub remaining_ms: Option<i64>,
     /// Where nothing can be taken now.
     pub due_in_ms: Option<i64>,
 }

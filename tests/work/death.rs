@@ -51,14 +51,21 @@ fn a_worker_whose_guard_was_killed_gets_another() {
     let comm = |pid: rustix::process::Pid| {
         std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default()
     };
-    let guard = || children(running.pid()).into_iter().find(|pid| comm(*pid).ends_with(b"__guard\0"));
-    let first = guard().unwrap();
+    let guard = || {
+        let mut found = None;
+        until("a guard", || {
+            found = children(running.pid()).into_iter().find(|pid| comm(*pid).ends_with(b"__guard\0"));
+            found.is_some()
+        });
+        found.unwrap()
+    };
+    let first = guard();
     rustix::process::kill_process(first, Signal::KILL).unwrap();
     until_gone(first);
     good(&world, "add b");
     world.make("end-a");
     world.until_there("runs-b");
-    let second = guard().unwrap();
+    let second = guard();
     assert_ne!(first, second);
     let left = children(running.pid());
     running.signal(Signal::KILL);

@@ -7,7 +7,9 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
-use crate::cli::command::{acquire, check, control, look, mail, outcome, place, run, settle, task, work};
+use crate::cli::command::{
+    acquire, check, control, look, mail, outcome, place, pool, run, settle, task, work,
+};
 use crate::cli::context::Context;
 use crate::cli::report::Report;
 
@@ -121,6 +123,10 @@ commands! {
     List(List), "list", NONE => look::list;
     /// Messages in boxes: reading hands them out, and only the reader's own word moves on
     Mail(MailCommand), "mail", NONE => |args, context| mail::run(args.command, context);
+    /// Pools of slots, of which claims take one each: `--pool`
+    Pool(PoolCommand), "pool", NONE => |args, context| pool::run(args.command, context);
+    /// Quotas, so much per so long, that claims use up: `--quota`
+    Quota(QuotaCommand), "quota", NONE => |args, context| pool::quota(args.command, context);
     /// Say which claim directory is used and why, and who the owner is
     Where(Nothing), "where", NONE => |_, context| place::locate(context);
     /// Make the claim directory

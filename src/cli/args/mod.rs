@@ -3,6 +3,7 @@
 mod commands;
 mod control;
 mod mail;
+mod pool;
 mod task;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use clap::{ArgAction, Parser};
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
+pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
 pub(crate) use task::{Add, Reject, Retry, Review};
 
 use claimdir::time::{parse_duration, parse_lease};
@@ -109,9 +111,8 @@ pub(crate) struct Terms {
     /// Wait until it can be had, 5 minutes at most unless said: --wait=10s
     #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
     pub(crate) wait: Option<Duration>,
-    /// Only together with this file or folder and all below it; may be given several times. All or none
-    #[arg(long = "path", value_name = "PATH")]
-    pub(crate) paths: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) with: With,
 }
 
 /// How to take a node that is named, for `acquire` and `run` alike.
@@ -125,6 +126,20 @@ pub(crate) struct Taking {
     /// Take it from a live holder, or although it is blocked; the reason is recorded
     #[arg(long, value_name = "REASON")]
     pub(crate) force: Option<String>,
+}
+
+/// What a claim takes along, all or none. Each may be given several times.
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct With {
+    /// Only together with this file or folder and all below it; may be given several times. All or none
+    #[arg(long = "path", value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+    /// Only together with a slot of this pool; may be given several times
+    #[arg(long = "pool", value_name = "NAME")]
+    pub(crate) pools: Vec<String>,
+    /// Only together with so much of this quota, 1 unless said: --quota api=3; may be given several times
+    #[arg(long = "quota", value_name = "NAME[=AMOUNT]")]
+    pub(crate) quotas: Vec<String>,
 }
 
 /// How `acquire` and `next` go about it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Held, Once};
+use super::{Held, Once, With};
 use claimdir::time::{When, parse_duration, parse_when};
 
 #[derive(clap::Args, Debug)]
@@ -57,6 +57,9 @@ pub(crate) struct Add {
     /// Only once this task is done and, where it asks for it, accepted; it must have been added before
     #[arg(long, value_name = "ID")]
     pub(crate) after: Vec<String>,
+    /// What each claim on it takes along
+    #[command(flatten)]
+    pub(crate) with: With,
     /// How many attempts it gets
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) max_attempts: u64,

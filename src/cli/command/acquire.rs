@@ -2,7 +2,7 @@
 
 use claimdir::domain::{Acquired, Bound, Name, Node};
 use claimdir::time::{rfc3339, rfc3339_seconds};
-use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, Next, NodeId, RepoPath, Result, Token};
+use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, Next, NodeId, Result, Token};
 use serde_json::json;
 
 use super::settle::again;
@@ -88,7 +88,7 @@ fn exportable(context: &Context) -> Result<()> {
 /// The request for whatever node it may be.
 pub(crate) fn request(terms: &Terms, context: &Context, directory: &Directory) -> Result<Acquire> {
     let request = Acquire::by(context.owner(directory)?.name).lease(terms.lease);
-    Ok(context.paths(&terms.paths)?.into_iter().fold(request, Acquire::path))
+    Ok(request.with(&context.resources(&terms.with)?))
 }
 
 /// The request for a node that is named.
@@ -142,7 +142,6 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         rfc3339_seconds(claim.ends.wall_ms),
         again(acquired.replay),
     );
-    let paths: Vec<&str> = claim.paths.iter().map(RepoPath::as_str).collect();
     let mut fields = json!({
         "id": node.id.as_str(),
         "owner": claim.owner,
@@ -156,10 +155,12 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         "reclaimed_from": acquired.reclaimed_from,
         "forced": acquired.forced,
         "progress": node.progress,
-        "paths": paths,
         "replay": acquired.replay,
         "lost": lost.is_some(),
     });
+    for (name, value) in claim.resources.fields() {
+        fields[name] = value;
+    }
     if let Some(task) = &node.task {
         fields["title"] = json!(task.title);
         fields["input"] = task.input.clone();

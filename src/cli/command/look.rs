@@ -2,7 +2,7 @@
 
 use claimdir::domain::{Ending, Holder, Node, Standing, for_show};
 use claimdir::time::{human, rfc3339_seconds};
-use claimdir::{Acquire, Code, Directory, Refusal, Reserved, Result};
+use claimdir::{Acquire, Code, Directory, Name, Refusal, Reserved, Result};
 use serde_json::{Value, json};
 
 use super::outcome::attempt_line;
@@ -106,6 +106,7 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
         lines.extend(task.subscribers.iter().map(|name| format!("  subscriber {}", harmless(name.as_str()))));
         lines.extend(task.after.iter().map(|on| format!("  after {}", harmless(on.as_str()))));
     }
+    lines.extend(resource_lines(&node));
     if let Some(review) = &node.review {
         let word = if review.accepted { "accepted" } else { "rejected" };
         let note = review.note.iter().map(|note| format!(": {}", harmless(note))).collect::<String>();
@@ -130,6 +131,18 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
         lines.push(format!("  forced by {}: {}", harmless(&forced.by), harmless(&forced.reason)));
     }
     Ok(Report::yes(String::new(), node_json(&node, &now)).lines(lines))
+}
+
+/// What the claim has beside the node, or would bring along.
+fn resource_lines(node: &Node) -> Vec<String> {
+    let of_task = node.task.as_ref().map(|task| &task.resources);
+    let Some(resources) = node.claim().map(|claim| claim.resources.as_ref()).or(of_task) else {
+        return Vec::new();
+    };
+    let paths = resources.paths.iter().map(|path| format!("  path {}", harmless(path.as_str())));
+    let pools = resources.pools.iter().map(|pool| format!("  pool {}", harmless(pool.as_str())));
+    let quota = |(quota, amount): (&Name, &u64)| format!("  quota {}={amount}", harmless(quota.as_str()));
+    paths.chain(pools).chain(resources.quotas.iter().map(quota)).collect()
 }
 
 pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {

@@ -7,6 +7,7 @@ pub(super) mod look;
 pub(super) mod mail;
 pub(super) mod outcome;
 pub(super) mod place;
+pub(super) mod pool;
 pub(super) mod run;
 pub(super) mod settle;
 pub(super) mod task;

@@ -1,6 +1,6 @@
 //! `claim result`.
 
-use claimdir::domain::{Attempt, Ending, Node, Outcome, Reason, attempt_json};
+use claimdir::domain::{Attempt, Ending, Node, Outcome, Reason, attempt_json, for_show};
 use claimdir::time::rfc3339;
 use claimdir::{Refusal, Result};
 use serde_json::{Map, Value, json};
@@ -48,6 +48,7 @@ fn fields(node: &Node, ending: Ending, outcome: &Outcome) -> Map<String, Value> 
         "reason": outcome.reason,
         "by": outcome.by,
         "at": rfc3339(outcome.at_ms),
+        "review": for_show(node).get("review"),
         "attempt": node.attempt,
         "attempts": attempts,
         "tombstoned": node.tombstoned,

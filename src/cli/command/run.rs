@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use claimdir::domain::Bound;
-use claimdir::{Acquire, Code, Directory, Error, Lease, Result};
+use claimdir::{Acquire, Code, Directory, Error, Lease, Name, NodeId, Result};
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::stdio;
 use serde_json::{Value, json};
@@ -26,13 +26,33 @@ use crate::cli::run::terminal::Caller;
 use crate::cli::text::harmless;
 
 pub(crate) fn run(args: &args::Run, context: &Context) -> Report {
+    reported(args, None, context)
+}
+
+/// `pool run`: in the first free slot of a pool, whichever node that is.
+pub(crate) fn in_pool(args: args::PoolRun, context: &Context) -> Report {
+    let (pool, args) = args.split();
+    reported(&args, Some(&pool), context)
+}
+
+fn reported(args: &args::Run, pool: Option<&str>, context: &Context) -> Report {
     let mut facts = Facts::new(&args.id);
-    let report = attempt(args, context, &mut facts).unwrap_or_else(report::error);
+    let report = attempt(args, pool, context, &mut facts).unwrap_or_else(report::error);
     report.under(facts.fields()).apart(args.report.clone())
 }
 
-fn attempt(args: &args::Run, context: &Context, facts: &mut Facts) -> Result<Report> {
-    let id = id(&args.id)?;
+/// What to take.
+enum Target {
+    Node(NodeId),
+    /// Whichever slot of this pool is free.
+    Slot(Name),
+}
+
+fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut Facts) -> Result<Report> {
+    let target = match pool {
+        Some(pool) => Target::Slot(Name::new(pool)?),
+        None => Target::Node(id(&args.id)?),
+    };
     check_usage(args)?;
     let directory = context.directory_to_write_once(&args.once)?;
     let request = acquire::named(&args.taking, context, &directory)?.purpose(purpose(args));
@@ -45,10 +65,17 @@ fn attempt(args: &args::Run, context: &Context, facts: &mut Facts) -> Result<Rep
     let stub = Stub::start(&args.command, stdout).and_then(Stub::ready);
     let stub = stub.map_err(|why| failed("start a process", &why))?;
     let request = bound(request, &directory, &stub);
-    let lease = match acquire::take(&directory, &id, &request, &args.taking)? {
+    let answer = match &target {
+        Target::Slot(pool) => {
+            directory.acquire_slot(pool, &request, args.taking.terms.wait.unwrap_or_default())?
+        }
+        Target::Node(id) => acquire::take(&directory, id, &request, &args.taking)?,
+    };
+    let lease = match answer {
         Ok(lease) => lease,
         Err(refusal) => return Ok(report::not_claimed(&refusal)),
     };
+    facts.id = lease.id().to_string();
     facts.acquired = Some(lease.acquired().clone());
     let lease = match lease.unless_replayed()? {
         Ok(lease) => lease,

@@ -32,6 +32,7 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
     if args.review {
         request = request.review();
     }
+    request = request.with(&context.resources(&args.with)?);
     if let Some(deadline) = args.deadline {
         request = request.deadline(deadline);
     }

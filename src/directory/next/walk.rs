@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::domain::hint::{self, Mark, When};
-use crate::domain::{Answer, Node, Reason, Refusal, Standing, WriteId, next_end_ms, standing};
+use crate::domain::{Answer, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Key, Prefix};
@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
     fn refused(&mut self, refusal: Refusal) {
         match &refusal.reason {
             // Its paths, or what else it needs, others have; it itself is as it was.
-            Reason::PathClash(_) => {
+            reason if reason.is_of_resources() => {
                 if let Some(ms) = refusal.passes_in_ms() {
                     self.nothing.due_in(ms);
                 }

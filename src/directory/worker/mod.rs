@@ -139,10 +139,13 @@ pub struct Worked {
     pub lost: u64,
 }
 
+type Handler = dyn Fn(&Delivery) -> Handled + Send + Sync;
+type OnTrouble = dyn Fn(&Trouble<'_>, Option<&Delivery>) + Send + Sync;
+
 /// What a worker calls.
 struct Calls {
-    handler: Box<dyn Fn(&Delivery) -> Handled + Send + Sync>,
-    on_trouble: Box<dyn Fn(&Trouble<'_>, Option<&Delivery>) + Send + Sync>,
+    handler: Box<Handler>,
+    on_trouble: Box<OnTrouble>,
 }
 
 /// What the threads of a worker share.

@@ -1,12 +1,14 @@
 //! From a record's fields to a node.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::Malformed;
 use super::fields::Fields;
 use crate::domain::record::{
     Attempt, AttemptEnd, Block, Bound, Claim, Delay, Fingerprint, Forced, LastWrite, Moment, Name, Node,
-    Note, Outcome, RepoPath, Review, State, Task, TokenHash, WriteId,
+    Note, Outcome, RepoPath, Resources, Review, State, Task, TokenHash, WriteId,
 };
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
@@ -78,9 +80,7 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
         host: fields.take("host")?,
         pid: fields.take("pid")?,
         bound,
-        paths: fields.with("paths", |paths: Option<Vec<String>>| {
-            paths.unwrap_or_default().into_iter().map(RepoPath::recorded).collect()
-        })?,
+        resources: Box::new(resources(&mut fields)?),
         extra: {
             unknown.extend(fields.0);
             unknown
@@ -104,6 +104,7 @@ fn task(mut fields: Fields) -> Result<Task, Malformed> {
             ids.into_iter().map(NodeId::new).collect::<Result<Vec<_>, _>>().ok()
         })?,
         review: fields.take("review")?,
+        resources: resources(&mut fields)?,
         max_attempts: fields.with("max_attempts", |n: u64| (n > 0).then_some(n))?,
         deadline: fields.object("deadline", |mut deadline| moment(&mut deadline))?,
         subscribers: fields.with("subscribers", |names: Option<Vec<String>>| {
@@ -113,6 +114,30 @@ fn task(mut fields: Fields) -> Result<Task, Malformed> {
         submitted_ms: fields.time("submitted_at")?,
         extra: fields.0,
     })
+}
+
+/// What goes with a claim, its lists not there if they are empty.
+fn resources(fields: &mut Fields) -> Result<Resources, Malformed> {
+    let mut resources = Resources::default();
+    fields.with("paths", |paths: Option<Vec<String>>| {
+        paths.into_iter().flatten().try_for_each(|path| {
+            resources.add_path(RepoPath::recorded(path)?);
+            Some(())
+        })
+    })?;
+    fields.with("pools", |pools: Option<Vec<String>>| {
+        pools.into_iter().flatten().try_for_each(|pool| {
+            resources.add_pool(Name::new(pool).ok()?);
+            Some(())
+        })
+    })?;
+    fields.with("quotas", |quotas: Option<BTreeMap<String, u64>>| {
+        quotas.into_iter().flatten().try_for_each(|(quota, amount)| {
+            resources.add_quota(Name::new(quota).ok()?, amount);
+            Some(())
+        })
+    })?;
+    Ok(resources)
 }
 
 fn review(mut fields: Fields) -> Result<Review, Malformed> {
@@ -151,7 +176,7 @@ pub(in crate::domain) fn last_write(mut fields: Fields) -> Result<LastWrite, Mal
     })
 }
 
-fn place(fields: &mut Fields) -> Result<Place, Malformed> {
+pub(super) fn place(fields: &mut Fields) -> Result<Place, Malformed> {
     Ok(Place {
         machine: fields.take("machine")?,
         boot: fields.take("boot")?,
@@ -183,7 +208,7 @@ fn bound(mut fields: Fields, unknown: &mut Map<String, Value>) -> Result<Bound, 
 }
 
 /// Notes what is unknown in the object `name` where the object around it keeps its own unknown fields.
-fn keep(name: &str, unknown: Map<String, Value>, around: &mut Map<String, Value>) {
+pub(super) fn keep(name: &str, unknown: Map<String, Value>, around: &mut Map<String, Value>) {
     if !unknown.is_empty() {
         around.insert(name.to_owned(), Value::Object(unknown));
     }

@@ -1,4 +1,4 @@
-//! The roster as JSON, an entry a line.
+//! A roster as JSON, an entry a line.
 //!
 //! Read and written without a tree of values in between: a roster of a thousand entries is read at every claim
 //! that has paths.
@@ -10,9 +10,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::{FORMAT, Fields, MAX_RECORD_BYTES, Malformed, check_format};
-use crate::domain::record::RepoPath;
-use crate::domain::record::{TokenHash, WriteId};
-use crate::domain::roster::{Entry, Roster};
+use crate::domain::record::{Name as PoolName, RepoPath, TokenHash, WriteId};
+use crate::domain::roster::{Entry, Pool, Roster};
 use crate::error::{Code, Error};
 use crate::id::NodeId;
 
@@ -34,6 +33,9 @@ pub(crate) fn encode(roster: &Roster, write: WriteId) -> crate::Result<Vec<u8>> 
         "{{\n  \"format\": {FORMAT},\n  \"version\": {},\n  \"write\": \"{write}\",\n",
         roster.version
     );
+    if let Some(Pool { name, capacity }) = &roster.pool {
+        text.push_str(&format!("  \"name\": {},\n  \"capacity\": {capacity},\n", Value::from(name.as_str())));
+    }
     for (name, value) in &roster.extra {
         text.push_str(&format!("  {}: {value},\n", Value::from(name.as_str())));
     }
@@ -45,7 +47,7 @@ pub(crate) fn encode(roster: &Roster, write: WriteId) -> crate::Result<Vec<u8>> 
     text.push_str("\n  ]\n}\n");
     if text.len() > MAX_RECORD_BYTES {
         let message = format!(
-            "the roster of reserved paths would have {} bytes, and {MAX_RECORD_BYTES} are the most; nothing was changed",
+            "the roster would have {} bytes, and {MAX_RECORD_BYTES} are the most; nothing was changed",
             text.len()
         );
         return Err(Error::new(Code::Usage, message).hint("reserve folders rather than many files"));
@@ -57,7 +59,9 @@ impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("node", self.node.as_str())?;
-        map.serialize_entry("paths", &self.paths.iter().map(RepoPath::as_str).collect::<Vec<_>>())?;
+        if !self.paths.is_empty() {
+            map.serialize_entry("paths", &self.paths.iter().map(RepoPath::as_str).collect::<Vec<_>>())?;
+        }
         map.serialize_entry("replaces", &self.replaces.map(|write| write.to_string()))?;
         map.serialize_entry("token_hash", &self.token_hash.hex())?;
         map.serialize_entry("attempt", &format!("{:032x}", self.attempt))?;
@@ -74,8 +78,19 @@ enum Name {
     Other(String),
 }
 
-const NAMES: [&str; 9] =
-    ["node", "paths", "replaces", "token_hash", "attempt", "format", "version", "write", "entries"];
+const NAMES: [&str; 11] = [
+    "node",
+    "paths",
+    "replaces",
+    "token_hash",
+    "attempt",
+    "format",
+    "version",
+    "write",
+    "entries",
+    "name",
+    "capacity",
+];
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
@@ -134,7 +149,7 @@ impl<'de> Deserialize<'de> for Entry {
                     node: node.ok_or_else(|| missing("node"))?,
                     replaces: replaces.ok_or_else(|| missing("replaces"))?,
                     token_hash: token_hash.ok_or_else(|| missing("token_hash"))?,
-                    paths: paths.ok_or_else(|| missing("paths"))?,
+                    paths: paths.unwrap_or_default(),
                     extra,
                 })
             }
@@ -160,11 +175,17 @@ impl<'de> Deserialize<'de> for Roster {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Roster, A::Error> {
                 let (mut format, mut entries, mut roster) = (None, None, Roster::default());
+                let (mut pool, mut capacity) = (None, None);
                 while let Some(name) = map.next_key::<Name>()? {
                     match name {
                         Name::Known("format") => format = Some(map.next_value::<u64>()?),
                         Name::Known("version") => roster.version = map.next_value()?,
                         Name::Known("write") => drop(map.next_value::<String>()?),
+                        Name::Known("name") => {
+                            let name = PoolName::new(map.next_value::<String>()?);
+                            pool = Some(name.map_err(A::Error::custom)?);
+                        }
+                        Name::Known("capacity") => capacity = Some(map.next_value::<u64>()?),
                         Name::Known("entries") => entries = Some(map.next_value()?),
                         Name::Known(other) => drop(roster.extra.insert(other.to_owned(), map.next_value()?)),
                         Name::Other(other) => drop(roster.extra.insert(other, map.next_value()?)),
@@ -176,6 +197,11 @@ impl<'de> Deserialize<'de> for Roster {
                 if roster.version > u64::MAX / 2 {
                     return Err(A::Error::custom("its version is wrong"));
                 }
+                roster.pool = match (pool, capacity) {
+                    (Some(name), Some(capacity @ 1..)) => Some(Pool { name, capacity }),
+                    (None, None) => None,
+                    _ => return Err(A::Error::custom("its name or its capacity is missing or wrong")),
+                };
                 roster.entries = entries.ok_or_else(|| A::Error::missing_field("entries"))?;
                 Ok(roster)
             }
@@ -201,6 +227,7 @@ mod tests {
         };
         Roster {
             version: 3,
+            pool: None,
             entries: vec![entry("a", None, &["."]), entry("b\"\n", Some(WriteId::of(9)), &["x/ä", "y"])],
             extra: Map::from_iter([("new".to_owned(), json!({"deep": [1]}))]),
         }
@@ -208,7 +235,9 @@ mod tests {
 
     #[test]
     fn a_rewrite_keeps_everything() {
-        for roster in [sample(), Roster::default()] {
+        let pool =
+            Roster { pool: Some(Pool { name: PoolName::new("a/\"").unwrap(), capacity: 2 }), ..sample() };
+        for roster in [sample(), pool, Roster::default()] {
             let bytes = encode(&roster, WriteId::of(1)).unwrap();
             assert_eq!(decode(&bytes), Ok(roster), "{}", String::from_utf8_lossy(&bytes));
         }

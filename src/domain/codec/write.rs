@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::FORMAT;
 use crate::domain::record::{
-    Attempt, Block, Bound, Claim, Delay, Forced, LastWrite, Moment, Name, Node, Note, Outcome, RepoPath,
+    Attempt, Block, Bound, Claim, Delay, Forced, LastWrite, Moment, Name, Node, Note, Outcome, Resources,
     Review, State, Task,
 };
 use crate::host::{Group, Place};
@@ -139,6 +139,7 @@ fn task_json(task: &Task) -> Value {
         "by": task.by,
         "submitted_at": rfc3339(task.submitted_ms),
     });
+    put_resources(&mut json, &task.resources);
     if let Some(deadline) = &task.deadline {
         let clock = clock_json("at_mono_ms", deadline);
         json["deadline"] = json!({"at": rfc3339(deadline.wall_ms), "clock": clock});
@@ -149,12 +150,23 @@ fn task_json(task: &Task) -> Value {
     with_extra(json, &task.extra)
 }
 
+/// Adds what goes with a claim; lists that are empty are left out.
+fn put_resources(json: &mut Value, resources: &Resources) {
+    for (name, value) in resources.fields() {
+        if !matches!(&value, Value::Array(v) if v.is_empty())
+            && !matches!(&value, Value::Object(v) if v.is_empty())
+        {
+            json[name] = value;
+        }
+    }
+}
+
 pub(in crate::domain) fn last_write_json(last: &LastWrite) -> Value {
     json!({"receipt": last.receipt, "fingerprint": last.fingerprint.hex(), "answer": last.answer})
 }
 
 /// The monotonic part of a moment, its time under `name`.
-fn clock_json(name: &str, moment: &Moment) -> Value {
+pub(super) fn clock_json(name: &str, moment: &Moment) -> Value {
     let Place { machine, boot, time_namespace } = &moment.place;
     json!({name: moment.mono_ms, "machine": machine, "boot": boot, "time_namespace": time_namespace})
 }
@@ -172,9 +184,7 @@ fn claim_json(claim: &Claim, secrets: bool) -> Value {
     if secrets {
         json["token_hash"] = json!(claim.token_hash.hex());
     }
-    if !claim.paths.is_empty() {
-        json["paths"] = claim.paths.iter().map(RepoPath::as_str).collect();
-    }
+    put_resources(&mut json, &claim.resources);
     if let Some(Bound { process, until_exit }) = &claim.bound {
         let group = process.group.map(|Group { id, start }| json!({"id": id, "start": start}));
         json["process"] = json!({
@@ -209,7 +219,7 @@ fn outcome_json(state: &str, outcome: &Outcome, secrets: bool) -> Value {
 }
 
 /// Adds the fields that are unknown, also those of the objects within. What is known wins.
-fn with_extra(mut json: Value, extra: &Map<String, Value>) -> Value {
+pub(super) fn with_extra(mut json: Value, extra: &Map<String, Value>) -> Value {
     if let Value::Object(known) = &mut json {
         for (name, value) in extra {
             match (known.get_mut(name), value) {

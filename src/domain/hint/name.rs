@@ -151,6 +151,7 @@ mod tests {
             priority: 5,
             after: Vec::new(),
             review: false,
+            resources: Default::default(),
             max_attempts: 1,
             deadline: None,
             subscribers: Vec::new(),

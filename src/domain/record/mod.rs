@@ -5,6 +5,7 @@ mod name;
 mod node;
 mod path;
 mod request;
+mod resources;
 mod task;
 mod token;
 
@@ -16,5 +17,7 @@ pub use path::RepoPath;
 pub(crate) use path::{invalid as invalid_path, outside, refuse_pattern, without_stars};
 pub(super) use request::canonical_hash;
 pub use request::{Fingerprint, LastWrite};
+pub(crate) use resources::Part;
+pub use resources::Resources;
 pub use task::{Lack, Need, Review, Task};
 pub use token::{Token, TokenHash, WriteId};

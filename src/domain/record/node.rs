@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::history::{Attempt, Note};
-use super::path::RepoPath;
 use super::request::LastWrite;
+use super::resources::Resources;
 use super::task::{Review, Task};
 use super::token::{TokenHash, WriteId};
 use crate::host::{Place, Process};
@@ -154,8 +154,8 @@ pub struct Claim {
     pub pid: u32,
     /// The process that the claim is bound to.
     pub bound: Option<Bound>,
-    /// The paths it reserves.
-    pub paths: Vec<RepoPath>,
+    /// What it has beside the node.
+    pub resources: Box<Resources>,
     /// Fields that this program doesn't know; under `clock` and `process`, theirs.
     pub extra: Map<String, Value>,
 }

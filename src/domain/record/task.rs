@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::name::Name;
 use super::node::{Ending, Moment, Node, State};
+use super::resources::Resources;
 use crate::id::NodeId;
 
 /// What a node is a task for.
@@ -25,6 +26,8 @@ pub struct Task {
     pub after: Vec<NodeId>,
     /// Must its outcome be accepted by a reviewer?
     pub review: bool,
+    /// What each claim on it takes along.
+    pub resources: Resources,
     /// How many attempts it gets, at least 1.
     pub max_attempts: u64,
     /// When it expires if it has not ended.

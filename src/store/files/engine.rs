@@ -253,7 +253,12 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_> {
-        Box::new(watch::FileWatch::new(&self.path.join(Self::path_of(key))))
+        self.watch_any(std::slice::from_ref(key))
+    }
+
+    fn watch_any(&self, keys: &[Key]) -> Box<dyn Watch + '_> {
+        let files: Vec<PathBuf> = keys.iter().map(|key| self.path.join(Self::path_of(key))).collect();
+        Box::new(watch::FileWatch::new(&files))
     }
 
     fn prepare(&self) -> Result<bool> {

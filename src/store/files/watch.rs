@@ -1,7 +1,8 @@
 //! Being woken by a change: inotify where it is to be had, short naps elsewhere.
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,17 +15,19 @@ const NAP: Duration = Duration::from_millis(50);
 /// A nap where inotify wakes, in case that it does not.
 const LONG_NAP: Duration = Duration::from_secs(1);
 
-/// Looks out for changes of one file.
+/// Looks out for changes of some files.
 pub(super) struct FileWatch {
     inotify: Option<OwnedFd>,
-    name: Vec<u8>,
+    /// Their names, without their folders: this is a hint.
+    names: HashSet<Vec<u8>>,
 }
 
 impl FileWatch {
-    pub(super) fn new(path: &Path) -> FileWatch {
-        let name = path.file_name().map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
-        let inotify = path.parent().and_then(|folder| watched(folder).ok());
-        FileWatch { inotify, name }
+    pub(super) fn new(paths: &[PathBuf]) -> FileWatch {
+        let names = paths.iter().filter_map(|path| path.file_name());
+        let names = names.map(|name| name.as_encoded_bytes().to_vec()).collect();
+        let folders: HashSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
+        FileWatch { inotify: watched(&folders).ok(), names }
     }
 
     /// Takes the events that have come. Is one about the file, or can't that be told?
@@ -33,21 +36,23 @@ impl FileWatch {
         let mut events = inotify::Reader::new(inotify, buffer.spare_capacity_mut());
         let mut found = false;
         while let Ok(event) = events.next() {
-            let other = event.file_name().is_some_and(|name| name.to_bytes() != self.name);
+            let other = event.file_name().is_some_and(|name| !self.names.contains(name.to_bytes()));
             found |= !other;
         }
         found
     }
 }
 
-fn watched(folder: &Path) -> rustix::io::Result<OwnedFd> {
+fn watched(folders: &HashSet<&Path>) -> rustix::io::Result<OwnedFd> {
     let fd = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
     let changes = inotify::WatchFlags::MOVED_TO
         | inotify::WatchFlags::CREATE
         | inotify::WatchFlags::DELETE
         | inotify::WatchFlags::DELETE_SELF
         | inotify::WatchFlags::MOVE_SELF;
-    inotify::add_watch(&fd, folder, changes)?;
+    for folder in folders {
+        inotify::add_watch(&fd, *folder, changes)?;
+    }
     Ok(fd)
 }
 
