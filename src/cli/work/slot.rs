@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, Scope};
 use std::time::Duration;
 
 use claimdir::domain::{Node, Text};
@@ -52,25 +54,63 @@ impl Waiting {
     fn start(crew: &Crew) -> Result<Waiting, Trouble> {
         let start = || {
             let (output, stdout) = Output::pipe()?;
-            Ok(Waiting { stub: Stub::start(&crew.command, stdout)?, output })
+            Ok(Waiting { stub: Stub::start(&crew.command, stdout)?.ready()?, output })
         };
         start().map_err(|why: io::Error| Trouble::Passing(failed("start a process", &why)))
     }
+}
 
-    fn ready(self) -> Result<Waiting, Trouble> {
-        let stub = self.stub.ready();
-        let stub = stub.map_err(|why| Trouble::Passing(failed("start a process", &why)))?;
-        Ok(Waiting { stub, ..self })
+/// Starts them on a thread of its own: that waits until the new process runs its program, which is time that the slot
+/// has a use for. A process dies with the thread that started it, so this one lives as long as the slot.
+struct Starter {
+    ask: Sender<()>,
+    started: Receiver<Result<Waiting, Trouble>>,
+    asked: bool,
+}
+
+impl Starter {
+    fn new<'scope>(scope: &'scope Scope<'scope, '_>, crew: &'scope Crew) -> io::Result<Starter> {
+        let (ask, asked) = channel::<()>();
+        let (answer, started) = channel();
+        let start = move || {
+            for () in asked {
+                if answer.send(Waiting::start(crew)).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("claim-starter".to_owned()).spawn_scoped(scope, start)?;
+        Ok(Starter { ask, started, asked: false })
+    }
+
+    /// Has one started.
+    fn ask(&mut self) {
+        self.asked = self.asked || self.ask.send(()).is_ok();
+    }
+
+    /// The one that was asked for, or one now.
+    fn get(&mut self) -> Result<Waiting, Trouble> {
+        self.ask();
+        self.asked = false;
+        let gone =
+            |_| Trouble::Last(End::Failed(failed("start a process", &io::Error::other("a thread died"))));
+        self.started.recv().map_err(gone)?
     }
 }
 
 /// A slot's whole life.
 pub(crate) fn work(crew: &Crew) {
+    thread::scope(|scope| match Starter::new(scope, crew) {
+        Ok(starter) => take_turns(crew, starter),
+        Err(why) => crew.end(End::Failed(failed("start a thread", &why))),
+    });
+}
+
+fn take_turns(crew: &Crew, mut starter: Starter) {
     let mut pause = SHORTEST;
-    let mut waiting = None;
     while crew.begin() {
         let mut begun = Begun { crew, taken: false };
-        match turn(crew, &mut waiting, &mut begun) {
+        match turn(crew, &mut starter, &mut begun) {
             Ok(()) => pause = SHORTEST,
             Err(Trouble::Last(why)) => crew.end(why),
             Err(Trouble::Passing(error)) => {
@@ -97,19 +137,19 @@ impl Drop for Begun<'_> {
 }
 
 /// Takes a task, runs the command, settles it.
-fn turn(crew: &Crew, waiting: &mut Option<Waiting>, begun: &mut Begun<'_>) -> Result<(), Trouble> {
+fn turn(crew: &Crew, starter: &mut Starter, begun: &mut Begun<'_>) -> Result<(), Trouble> {
     // The claim names the command's group, so that is there first.
-    let next = waiting.take().map_or_else(|| Waiting::start(crew), Ok)?.ready()?;
+    let next = starter.get()?;
     let acquire = bound(crew.acquire.clone(), &crew.directory, &next.stub);
     let Some((_busy, lease)) = crew.take(acquire)? else { return Ok(()) };
     begun.taken = true;
     crew.tally.taken(&lease);
-    let ended = run(crew, &lease, next, waiting)?;
+    let ended = run(crew, &lease, next, starter)?;
     conclude(crew, lease, ended)
 }
 
 /// Lets the command run, and waits for its end. Meanwhile the next one's process gets ready.
-fn run(crew: &Crew, lease: &Lease, next: Waiting, waiting: &mut Option<Waiting>) -> Result<Ended, Trouble> {
+fn run(crew: &Crew, lease: &Lease, next: Waiting, starter: &mut Starter) -> Result<Ended, Trouble> {
     let passing = |what: &'static str| move |why: io::Error| Trouble::Passing(failed(what, &why));
     let Waiting { stub, output } = next;
     let heard = crew.orders.heard(crew.shutdown_timeout);
@@ -119,7 +159,9 @@ fn run(crew: &Crew, lease: &Lease, next: Waiting, waiting: &mut Option<Waiting>)
     // Without a guard the lease has to end for those who outlive the command.
     let group = supervisor.group().filter(|group| crew.guard(*group).is_ok());
     let started = stub.go(lease, &crew.dir, input.as_fd()).map_err(passing("start the command"))?;
-    *waiting = if crew.goes_on() { Waiting::start(crew).ok() } else { None };
+    if crew.goes_on() {
+        starter.ask();
+    }
     let ended = supervisor.watch(started, Some(capture));
     if let Some(group) = group {
         crew.unguard(group);
