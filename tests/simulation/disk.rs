@@ -162,12 +162,19 @@ impl Disk {
 
     /// What is left after a power cut, `pick`ing one of so many possibilities for each name that counts.
     pub fn power_cut(&mut self, mut pick: impl FnMut(usize) -> usize) {
+        // Hints may be lost; all are or none, or each would double the images.
+        let mut all_hints = None;
+        let is_hint = |path: &str| [".store/due", ".store/dependents"].iter().any(|it| path.starts_with(it));
         for (path, mut values) in std::mem::take(&mut self.past) {
             values.push(self.entries.get(&path).copied());
             values.dedup();
             let last = values.len() - 1;
             // Nobody reads an intent of before; one image of those is enough.
-            let chosen = if path.starts_with(".store/intents/") { 0 } else { pick(values.len()) };
+            let chosen = match path.as_str() {
+                path if path.starts_with(".store/intents/") => 0,
+                path if is_hint(path) => last * *all_hints.get_or_insert_with(|| pick(2)),
+                _ => pick(values.len()),
+            };
             match values[last - chosen] {
                 Some(entry) => self.entries.insert(path, entry),
                 None => self.entries.remove(&path),
@@ -187,7 +194,8 @@ impl Disk {
         self.entries.retain(|path, _| path == ".." || !lost(path, &kept));
         let files: Vec<(String, usize)> = self.files().collect();
         for (path, inode) in files {
-            if !self.inodes[inode].synced && !path.starts_with(".store/intents/") {
+            let counts = !path.starts_with(".store/intents/") && !is_hint(&path); // a hint is empty
+            if !self.inodes[inode].synced && counts {
                 let whole = self.inodes[inode].bytes.len();
                 let left = [whole, whole / 2, 0][pick(3)];
                 let file = &mut self.inodes[inode];

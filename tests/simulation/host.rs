@@ -107,6 +107,20 @@ pub struct SimStore {
     pub me: usize,
 }
 
+impl SimStore {
+    /// One step, though it makes many calls: a hint's folders would double those of each operation, and a hint that
+    /// was put or removed halfway is like one that was not.
+    fn in_one<T>(&self, kind: Kind, key: &Key, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        let name = key.to_string();
+        if let Some(mut state) = self.world.point(self.me, &Call::on(kind, &name)) {
+            state.processes[self.me].in_one = true;
+        }
+        let done = act();
+        self.world.lock().processes[self.me].in_one = false;
+        done
+    }
+}
+
 impl Store for SimStore {
     fn read(&self, key: &Key) -> Result<Option<Vec<u8>>> {
         self.engine.read(key)
@@ -127,10 +141,10 @@ impl Store for SimStore {
         self.engine.remove(key)
     }
     fn hint(&self, key: &Key) -> Result<()> {
-        self.engine.hint(key)
+        self.in_one(Kind::Create, key, || self.engine.hint(key))
     }
     fn unhint(&self, key: &Key) -> Result<()> {
-        self.engine.unhint(key)
+        self.in_one(Kind::Unlink, key, || self.engine.unhint(key))
     }
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
         self.engine.list(prefix, after, limit)

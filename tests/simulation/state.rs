@@ -25,6 +25,8 @@ pub struct Process {
     pub history: u64,
     /// Calls since its operation began.
     pub steps: u64,
+    /// Its calls up to the end of this one are one step.
+    pub in_one: bool,
 }
 
 /// How a run ended.

@@ -58,7 +58,8 @@ impl World {
         let mut state = self.lock();
         let me = state.processes.len();
         assert!(me < MOST, "too many processes");
-        let process = Process { status: Status::Ready, finished: false, history: me as u64, steps: 0 };
+        let process =
+            Process { status: Status::Ready, finished: false, history: me as u64, steps: 0, in_one: false };
         state.processes.push(process);
         let mutant = state.rules.mutant;
         drop(state);
@@ -103,6 +104,9 @@ impl World {
         let mut state = self.lock();
         if !state.is_alive(me) {
             return die(state);
+        }
+        if state.processes[me].in_one {
+            return Some(state);
         }
         state.processes[me].steps += 1;
         if state.processes[me].steps > ENDLESS {
