@@ -1,7 +1,7 @@
 //! The parts of `claim work`: a command for each task that comes up.
 //!
 //! ```text
-//! slot     takes a task, runs the command, settles it, again
+//! slot     takes a task, runs the command, settles it, again; beside it a thread gets the next command's process ready
 //! crew     what the slots share: what to take, how much of it, whose turn it is to wait, the sums
 //! orders   how the worker is told to stop, and what a running command hears of that
 //! tally    one line a task, and the sums
