@@ -340,7 +340,7 @@ fn export_nothing(exit: u8) -> String {
 
 /// Text for standard output, all of it or an error. The library's own handle takes a descriptor that can't be
 /// written for one that nobody reads.
-fn tell(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn tell(bytes: &[u8]) -> io::Result<()> {
     let out = io::stdout();
     File::from(out.as_fd().try_clone_to_owned()?).write_all(bytes)
 }

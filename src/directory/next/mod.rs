@@ -38,6 +38,11 @@ impl Next {
         Next { acquire, queue: Task::default_queue(), scope: None, projects: Vec::new() }
     }
 
+    /// The same task, taken as `acquire` says.
+    pub fn taken_as(self, acquire: Acquire) -> Next {
+        Next { acquire, ..self }
+    }
+
     /// From this queue.
     pub fn queue(mut self, queue: Name) -> Next {
         self.queue = queue;

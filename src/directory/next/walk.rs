@@ -15,9 +15,6 @@ use crate::store::{Key, Prefix};
 /// How many hints are listed at once.
 const PAGE: usize = 32;
 
-/// After every key that begins as it does.
-const LAST: char = '\u{10FFFF}';
-
 /// One walk, and what was met on it.
 pub(super) struct Walk<'a> {
     directory: &'a Directory,
@@ -69,7 +66,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Option<T>> {
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
         let orphans = self.orphans(&lane)?;
-        let mut priorities = self.children(&lane)?;
+        let mut priorities = self.directory.store.parts(&lane)?;
         priorities.retain(|part| part != BOUND);
         priorities.extend(orphans.iter().map(|(priority, _)| priority.clone()));
         priorities.sort_unstable();
@@ -88,31 +85,16 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// The folders' names directly below `folder`.
-    fn children(&self, folder: &str) -> Result<Vec<String>> {
-        let mut children = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let found = self.directory.store.list(&Prefix::Internal(folder), after.as_deref(), 1)?;
-            let Some(rest) = found.first().and_then(|key| key.name().strip_prefix(folder)) else {
-                return Ok(children);
-            };
-            let child = rest.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
-            after = Some(format!("{folder}/{child}/{LAST}"));
-            children.push(child);
-        }
-    }
-
     /// The ordered lists of one priority.
     fn runs(&mut self, priority: &str) -> Result<Vec<Run>> {
         let projects: Vec<String> = match self.request.projects.as_slice() {
-            [] => self.children(priority)?,
+            [] => self.directory.store.parts(priority)?,
             projects => projects.iter().map(|project| hint::optional(Some(project))).collect(),
         };
         let mut runs = Vec::new();
         for project in projects {
             runs.push(Run::listed(format!("{priority}/{project}/ready"), None));
-            for clock in self.children(&format!("{priority}/{project}/timed"))? {
+            for clock in self.directory.store.parts(&format!("{priority}/{project}/timed"))? {
                 // Of another boot's time nothing is known here: those are all looked at.
                 let until = (clock == self.clock).then(|| self.directory.host.now().mono_ms);
                 runs.push(Run::listed(format!("{priority}/{project}/timed/{clock}"), until));
