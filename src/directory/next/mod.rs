@@ -7,8 +7,8 @@ mod once;
 mod walk;
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::update::ROUNDS;
@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::domain::{Acquire, Acquired, Answer, Fingerprint, Name, Refusal, Task, hint};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
-use walk::Walk;
+use walk::{Listed, Walk};
 
 /// How often an idle waiter looks again. Also how soon it sees that a worker has died.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);
@@ -108,8 +108,17 @@ impl Nothing {
 pub(super) struct Shared {
     /// The tasks that one of them is just taking.
     taking: Mutex<HashSet<NodeId>>,
+    /// What the last walk of one of them has still listed: the next ones' turns.
+    listed: Mutex<Listed>,
     /// When the short folder was last looked at, in nanoseconds on the monotonic clock.
     glanced_ns: AtomicU64,
+}
+
+impl Shared {
+    /// Something else may come first now.
+    pub(super) fn forget_listed(&self) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Listed::default();
+    }
 }
 
 impl Directory {
@@ -133,6 +142,9 @@ impl Directory {
         let mut passed_by = HashSet::new();
         for round in 0..ROUNDS {
             let mut walk = Walk::new(self, request);
+            if let Some(taken) = walk.take_listed(take)? {
+                return Ok(Ok(taken));
+            }
             if let Some(taken) = walk.take_first(take)? {
                 return Ok(Ok(taken));
             }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::domain::hint::{self, Mark, When};
-use crate::domain::{Answer, Node, Refusal, Standing, WriteId, next_end_ms, standing};
+use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Key, Prefix};
@@ -30,7 +30,22 @@ pub(super) struct Walk<'a> {
     pub(super) nothing: Nothing,
 }
 
+/// How long what is listed stands for what there is, in nanoseconds: who comes first in the order meanwhile waits as
+/// long for its turn at the most, and one whose process asks once is never passed by.
+const LISTED_NS: u64 = 10_000_000;
+
+/// What a walk has listed beyond the task that it took.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// Whose: the lane, and the projects asked for.
+    of: (String, Vec<Name>),
+    /// When, in nanoseconds on the monotonic clock.
+    at_ns: u64,
+    turns: VecDeque<Turn>,
+}
+
 /// A hint met.
+#[derive(Debug)]
 struct Turn {
     name: String,
     mark: Mark,
@@ -59,11 +74,55 @@ impl<'a> Walk<'a> {
         Walk { looks: true, ..Walk::new(directory, request) }
     }
 
+    /// Takes the first task of those that are listed already.
+    pub(super) fn take_listed<T>(
+        &mut self,
+        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+    ) -> Result<Option<T>> {
+        while let Some(turn) = self.next_listed() {
+            if let Some(taken) = self.meet(turn, take)? {
+                return Ok(Some(taken));
+            }
+        }
+        // Only a whole walk tells that there is nothing.
+        (self.lost, self.nothing) = (false, Nothing::default());
+        self.passed_by.clear();
+        Ok(None)
+    }
+
+    fn next_listed(&self) -> Option<Turn> {
+        let mut listed = self.directory.queues.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = self.directory.host.mono_ns().saturating_sub(listed.at_ns);
+        if age > LISTED_NS || listed.of != self.asked_for() {
+            listed.turns.clear();
+        }
+        listed.turns.pop_front()
+    }
+
+    fn asked_for(&self) -> (String, Vec<Name>) {
+        let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
+        (lane, self.request.projects.clone())
+    }
+
+    /// Leaves for the next ones what is listed, as long as it is known to be in order.
+    fn leave_listed(&mut self, runs: &mut [Run], since_ns: u64) -> Result<()> {
+        let mut turns = VecDeque::new();
+        while runs.iter().all(|run| run.ended || !run.page.is_empty())
+            && let Some(turn) = self.first(runs)?
+        {
+            turns.push_back(turn);
+        }
+        let listed = Listed { of: self.asked_for(), at_ns: since_ns, turns };
+        *self.directory.queues.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed;
+        Ok(())
+    }
+
     /// Takes the first task that `take` gets.
     pub(super) fn take_first<T>(
         &mut self,
         take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
+        let since_ns = self.directory.host.mono_ns();
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
         let orphans = self.orphans(&lane)?;
         let mut priorities = self.directory.store.parts(&lane)?;
@@ -78,6 +137,9 @@ impl<'a> Walk<'a> {
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
                 if let Some(taken) = self.meet(turn, take)? {
+                    if !self.looks {
+                        self.leave_listed(&mut runs, since_ns)?;
+                    }
                     return Ok(Some(taken));
                 }
             }
