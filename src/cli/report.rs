@@ -335,7 +335,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
 /// What a shell evaluates where there is no claim to export: it forgets an earlier one, or what comes next would be
 /// done with that, and goes on as after a failure.
 fn export_nothing(exit: u8) -> String {
-    format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT; (exit {exit})\n")
+    format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT CLAIM_INPUT; (exit {exit})\n")
 }
 
 /// Text for standard output, all of it or an error. The library's own handle takes a descriptor that can't be
