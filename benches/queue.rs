@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use claimdir::domain::Submission;
 use claimdir::store::files::Options;
@@ -17,6 +17,13 @@ mod table;
 fn main() {
     let tasks: u64 = std::env::var("BENCH_TASKS").map_or(10_000, |text| text.parse().unwrap());
     for (name, folder) in &table::folders() {
+        let taken = table::median((0..11).map(|_| takeover(folder)).collect());
+        table::row(
+            &format!("takeover of a killed worker, {name}"),
+            &format!("{taken:.1} ms"),
+            taken / 50.0,
+            1.0,
+        );
         for sync in [true, false] {
             let how = format!("{name}, {}", if sync { "synced" } else { "unsynced" });
             let ours = thrice(folder, |path| Some(consumed(path, sync, tasks)));
@@ -66,6 +73,35 @@ fn worked(path: &Path, sync: bool, tasks: u64) -> f64 {
     let start = Instant::now();
     assert!(work.status().unwrap().success());
     tasks as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Milliseconds from the SIGKILL of a worker whose command has children, to the next worker's command.
+fn takeover(folder: &Path) -> f64 {
+    let scratch = tempfile::tempdir_in(folder).unwrap();
+    let (dir, first, second) = (scratch.path().join("c"), scratch.path().join("1"), scratch.path().join("2"));
+    filled(&dir, true, 1);
+    let worker = |script: String| {
+        let mut work = Command::new(env!("CARGO_BIN_EXE_claim"));
+        work.args(["work", "--quiet", "--max", "1", "--lease", "60s", "--dir"]).arg(&dir);
+        work.args(["--", "sh", "-c", &script]).spawn().unwrap()
+    };
+    let mut killed = worker(format!("sleep 600 & touch {}; sleep 600", first.display()));
+    until(&first);
+    let mut next = worker(format!("touch {}", second.display()));
+    std::thread::sleep(Duration::from_millis(200)); // it has found nothing, and waits
+    let start = Instant::now();
+    killed.kill().unwrap();
+    until(&second);
+    let took = start.elapsed().as_secs_f64() * 1e3;
+    killed.wait().unwrap();
+    next.wait().unwrap();
+    took
+}
+
+fn until(file: &Path) {
+    while !file.exists() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
 }
 
 /// The same on SQLite, if its program is there.
