@@ -332,6 +332,13 @@ pub(crate) struct Prune {
 }
 
 #[derive(clap::Args, Debug)]
+pub(crate) struct Reap {
+    /// Give the nodes back; those whose attempts are used up have failed
+    #[arg(long)]
+    pub(crate) apply: bool,
+}
+
+#[derive(clap::Args, Debug)]
 pub(crate) struct List {
     /// Only nodes in this state now; `ready` is what can be taken
     #[arg(long, value_enum)]
