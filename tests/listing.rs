@@ -250,19 +250,39 @@ fn the_last_hint_takes_its_folders_with_it() {
     let due = scratch.path().join(".claims/.store/due");
     store.hint(&one).unwrap();
     store.hint(&other).unwrap();
-    store.unhint(&one).unwrap();
+    // Another process's: to the one that put them their folders are warm.
+    let others = on_disk(scratch.path());
+    others.unhint(&one).unwrap();
     assert!(!due.join("q/p").exists() && due.join("q").exists());
-    store.unhint(&other).unwrap();
+    others.unhint(&other).unwrap();
     assert!(!due.join("q").exists() && due.exists());
     store.hint(&top).unwrap();
     store.unhint(&top).unwrap();
     assert!(due.exists());
+    let store = others;
     // Who was stopped in between left empty folders, and another takes them away.
     for left in ["q/p/5", "q"] {
         fs::create_dir_all(due.join(left)).unwrap();
         store.unhint(&one).unwrap();
         assert!(!due.join("q").exists() && due.exists());
     }
+}
+
+#[test]
+fn the_folders_of_the_last_hints_stay_for_the_next_ones_until_it_is_tidied() {
+    let scratch = tempfile::tempdir().unwrap();
+    let store = on_disk(scratch.path());
+    let due = scratch.path().join(".claims/.store/due");
+    let folders = || (0..9).filter(|at| due.join(format!("q/{at}")).exists()).collect::<Vec<_>>();
+    for at in 0..9 {
+        let hint = Key::internal(format!("due/q/{at}/a")).unwrap();
+        store.hint(&hint).unwrap();
+        store.unhint(&hint).unwrap();
+    }
+    assert_eq!(folders(), [5, 6, 7, 8]);
+    store.hint(&Key::internal("due/q/8/b").unwrap()).unwrap();
+    store.tidy();
+    assert_eq!(folders(), [8], "what is in use stays");
 }
 
 #[test]

@@ -76,6 +76,11 @@ impl Directory {
         self.store.prepare()
     }
 
+    /// For a program that is done for a while: removes what the store kept ready for it. It need not be called.
+    pub fn tidy(&self) {
+        self.store.tidy();
+    }
+
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
         Directory { store, host, receipt: None, queues: Arc::default() }

@@ -101,11 +101,14 @@ pub trait Store: Send + Sync {
         self.publish(key, b"").map(drop)
     }
 
-    /// Takes a hint away, whose name must never be used again but for the same hint, and the folders that it
-    /// leaves empty. Not there: that will do.
+    /// Takes a hint away, whose name must never be used again but for the same hint. Folders that it leaves empty go
+    /// too, by [`Store::tidy`] at the latest. Not there: that will do.
     fn unhint(&self, key: &Key) -> Result<()> {
         self.remove(key).map(drop)
     }
+
+    /// No more hints will come from here for a while: removes what was kept for them. It need not be called.
+    fn tidy(&self) {}
 
     /// Keys under `prefix` in order of their names as text, `/` included, from after `after`, at most `limit`.
     /// An engine for many keys lets it cost what it returns, not what there is.

@@ -45,6 +45,7 @@ pub(crate) fn run(args: args::Work, context: &Context) -> Result<Report> {
     let crew = Crew::new(directory, dir, args.command, acquire, next, tally, limits);
     let crew = crew.map_err(|why| unwatched(&why))?;
     let started = work(&crew, args.concurrency).map_err(|why| unwatched(&why));
+    crew.directory.tidy();
     let (tally, end) = crew.ended();
     let report = match (started, end) {
         (Err(error), _) | (_, Some(End::Failed(error))) => Report::error(error),

@@ -206,6 +206,7 @@ impl Directory {
         }
         shared.wait(&slots);
         slots.iter().for_each(|slot| slot.end());
+        self.store.tidy();
         started?;
         let mut state = shared.state();
         state.failed.take().map_or(Ok(state.worked), Err)

@@ -1,9 +1,10 @@
 //! The engine's calls, and what they share.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::listing::{Unlisted, Walk};
 use super::{Disk, Entry, Files, Irregular, intent, layout, names, watch};
@@ -23,8 +24,14 @@ pub struct FileStore<F> {
     pub(super) sync: bool,
     /// Is the layout known to be whole?
     pub(super) whole: AtomicBool,
+    /// The folders of the last hints, which stay for the next ones: making a folder costs more than all else a hint
+    /// does.
+    warm: Mutex<VecDeque<String>>,
     path: PathBuf,
 }
+
+/// How many folders stay.
+const WARM: usize = 4;
 
 /// How to open a claim directory.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +67,14 @@ impl FileStore<Disk> {
 impl<F: Files> FileStore<F> {
     /// The engine over any files, for tests.
     pub fn over(files: F, path: &Path, sync: bool, host: Arc<dyn Host>) -> Result<FileStore<F>> {
-        let mut store = FileStore { files, host, sync, whole: AtomicBool::new(false), path: path.to_owned() };
+        let mut store = FileStore {
+            files,
+            host,
+            sync,
+            whole: AtomicBool::new(false),
+            warm: Mutex::default(),
+            path: path.to_owned(),
+        };
         *store.whole.get_mut() = layout::read(&store)?.is_some();
         Ok(store)
     }
@@ -168,6 +182,33 @@ impl<F: Files> FileStore<F> {
         self.error("list", &path, error)
     }
 
+    fn warm_folders(&self) -> MutexGuard<'_, VecDeque<String>> {
+        // Each change leaves a list of folders.
+        self.warm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A hint was put in `folder`. The folder that need not stay any longer, if there is one.
+    fn warm(&self, folder: &str) -> Option<String> {
+        let mut warm = self.warm_folders();
+        if warm.iter().any(|known| known == folder) {
+            return None;
+        }
+        warm.push_back(folder.to_owned());
+        if warm.len() > WARM { warm.pop_front() } else { None }
+    }
+
+    /// Removes a folder of hints and those above it, as far as they are empty.
+    fn remove_empty(&self, mut folder: &str) {
+        // `.store/due` and its like stay.
+        while folder.matches('/').count() > 1 {
+            match self.files.remove_folder(folder) {
+                // Somebody else's names are in it; or it can't be removed, and an empty folder does no harm.
+                Err(e) if e.kind() != ErrorKind::NotFound => break,
+                _ => folder = above(folder),
+            }
+        }
+    }
+
     /// Puts the names of `path` and of every folder above it on disk: whoever made those folders may have been
     /// stopped before it could.
     pub(super) fn sync_names(&self, path: &str) -> Result<()> {
@@ -230,22 +271,27 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn hint(&self, key: &Key) -> Result<()> {
-        self.create(&Self::path_of(key)).map(drop)
+        let path = Self::path_of(key);
+        self.create(&path)?;
+        if let Some(cold) = self.warm(above(&path)) {
+            self.remove_empty(&cold);
+        }
+        Ok(())
     }
 
     fn unhint(&self, key: &Key) -> Result<()> {
         self.remove(key)?;
         let path = Self::path_of(key);
-        let mut folder = above(&path);
-        // `.store/due` and its like stay.
-        while folder.matches('/').count() > 1 {
-            match self.files.remove_folder(folder) {
-                // Somebody else's names are in it; or it can't be removed, and an empty folder does no harm.
-                Err(e) if e.kind() != ErrorKind::NotFound => break,
-                _ => folder = above(folder),
-            }
+        let folder = above(&path);
+        if !self.warm_folders().iter().any(|warm| warm == folder) {
+            self.remove_empty(folder);
         }
         Ok(())
+    }
+
+    fn tidy(&self) {
+        let warm = std::mem::take(&mut *self.warm_folders());
+        warm.iter().for_each(|folder| self.remove_empty(folder));
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
