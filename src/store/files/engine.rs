@@ -1,16 +1,16 @@
 //! The engine's calls, and what they share.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::listing::{Unlisted, Walk};
 use super::{Disk, Entry, Files, Irregular, intent, layout, names, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::id::NodeId;
-use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Prefix, Replaced, Store, Watch};
+use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch};
 
 /// How often a name is tried whose folder was removed by others. Each time takes one of their calls at just the
 /// wrong moment.
@@ -106,11 +106,16 @@ impl<F: Files> FileStore<F> {
 
     /// Makes an empty file. `false`: the name is taken.
     fn create(&self, path: &str) -> Result<bool> {
-        let made = match self.in_folder(path, || self.files.create(path)) {
+        self.made(path, || self.files.create(path))
+    }
+
+    /// Makes a name at `path` by `make`, and before it whatever is missing above. `false`: the name is taken.
+    fn made(&self, path: &str, mut make: impl FnMut() -> io::Result<()>) -> Result<bool> {
+        let made = match self.in_folder(path, &mut make) {
             // The claim directory itself is not there yet.
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 layout::make(self)?;
-                self.in_folder(path, || self.files.create(path))
+                self.in_folder(path, &mut make)
             }
             made => made,
         };
@@ -123,7 +128,7 @@ impl<F: Files> FileStore<F> {
 
     /// Makes a name at `path`, and the folders above it if they are missing. Whoever takes the last hint out of
     /// a folder removes it, also between its making and its use; so this is tried again.
-    fn in_folder(&self, path: &str, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    fn in_folder(&self, path: &str, mut act: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         let mut done = act();
         for _ in 0..FOLDER_TRIES {
             let is_missing = matches!(&done, Err(e) if e.kind() == ErrorKind::NotFound);
@@ -204,6 +209,26 @@ impl<F: Files> Store for FileStore<F> {
         let published = published?;
         self.sync_names(&path)?;
         Ok(published)
+    }
+
+    /// Written at its name at once: what is staged and takes its time would be swept as left over.
+    fn publish_from(&self, key: &Key, from: &mut Measured<'_>) -> Result<bool> {
+        let path = Self::path_of(key);
+        if !self.whole.load(Ordering::Relaxed) {
+            layout::make(self)?; // whoever began it may have been stopped
+        }
+        let made = self.made(&path, || self.files.write_from(&path, from, self.sync));
+        if let Some(error) = from.failed() {
+            return Err(error);
+        }
+        let made = made?;
+        self.sync_names(&path)?;
+        Ok(made)
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Box<dyn Read + Send>>> {
+        let path = Self::path_of(key);
+        self.files.open(&path).map_err(|e| self.error("read", &path, e))
     }
 
     fn remove(&self, key: &Key) -> Result<bool> {
