@@ -29,6 +29,8 @@ pub struct Pruned {
     pub messages: usize,
     /// How many nodes' inputs and results.
     pub results: usize,
+    /// How many blobs that no record names, left over by writers that died.
+    pub blobs: usize,
 }
 
 /// A request that shows a receipt.
@@ -235,6 +237,7 @@ impl Directory {
         let mut pruned = Pruned {
             messages: self.prune_mail(before, dry_run)?,
             results: self.prune_results(before, dry_run)?,
+            blobs: self.prune_blobs(dry_run)?,
             ..Pruned::default()
         };
         for key in self.receipts()? {
