@@ -1,19 +1,22 @@
 //! One answer, for people and for programs, printed in one place.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use claimdir::domain::{Became, Holder, Reason};
+use claimdir::domain::{Became, Blob, Holder, Reason};
 use claimdir::time::{human, rfc3339};
-use claimdir::{Code, Error, Nothing, Refusal};
+use claimdir::{Code, Error, Nothing, Opened, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
 use super::json;
 use super::text::harmless;
+
+/// How much of a large value is held at a time.
+const PIECE: usize = 64 << 10;
 
 /// The version of the JSON answers.
 const SCHEMA: u64 = 1;
@@ -38,6 +41,8 @@ pub(crate) struct Report {
     apart: bool,
     /// Where the object goes, whatever else is told.
     file: Option<PathBuf>,
+    /// A value that is too large to be held: all of standard output for people, and this field of the object.
+    streamed: Option<(&'static str, Opened)>,
     /// What to take back if the answer can't be told.
     untold: Option<Box<dyn FnOnce() -> claimdir::Result<()>>>,
 }
@@ -95,6 +100,9 @@ impl Report {
                 fields.insert("became".to_owned(), json!(became.name()));
                 if let Became::Ended(_, outcome) = became {
                     fields.insert("result".to_owned(), outcome.result.clone());
+                    if let Some(Blob { bytes, hash, .. }) = &outcome.blob {
+                        fields.insert("result_blob".to_owned(), json!({"bytes": bytes, "hash": hash}));
+                    }
                     fields.insert("reason".to_owned(), json!(outcome.reason));
                 }
             }
@@ -144,6 +152,7 @@ impl Report {
             aside: false,
             apart: false,
             file: None,
+            streamed: None,
             untold: None,
         }
     }
@@ -206,6 +215,12 @@ impl Report {
         self
     }
 
+    /// Standard output has this value, and the lines go to standard error; in the object it is the field `name`.
+    pub(crate) fn streaming(mut self, name: &'static str, value: Opened) -> Report {
+        self.streamed = Some((name, value));
+        self.aside()
+    }
+
     /// Prints the answer; the exit code is what came of that.
     pub(crate) fn deliver(mut self, context: &Context) -> u8 {
         if self.apart {
@@ -221,7 +236,14 @@ impl Report {
         let told = if global.json {
             let _ = context.located(); // an answer names the directory also where nothing was asked of it
             let dir = context.dir().map(|dir| dir.to_string_lossy());
-            tell(&json::line(&self.object(dir.as_deref())))
+            let streamed = self.streamed.take();
+            let object = self.object(dir.as_deref());
+            match streamed {
+                None => tell(&json::line(&object)),
+                Some((name, value)) => tell_object_with(object, name, value),
+            }
+        } else if let Some((_, value)) = self.streamed.take().filter(|_| !global.quiet) {
+            tell_value(value)
         } else if evaluated {
             tell(export_nothing(self.exit).as_bytes())
         } else if self.aside || global.quiet {
@@ -338,8 +360,39 @@ fn export_nothing(exit: u8) -> String {
 /// Text for standard output, all of it or an error. The library's own handle takes a descriptor that can't be
 /// written for one that nobody reads.
 fn tell(bytes: &[u8]) -> io::Result<()> {
-    let out = io::stdout();
-    File::from(out.as_fd().try_clone_to_owned()?).write_all(bytes)
+    stdout()?.write_all(bytes)
+}
+
+fn stdout() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// The object, its last field `name` being this value, which is never held whole.
+fn tell_object_with(mut object: Value, name: &str, value: Opened) -> io::Result<()> {
+    if let Value::Object(fields) = &mut object {
+        fields.shift_remove(name);
+    }
+    let line = json::line(&object);
+    let mut out = BufWriter::with_capacity(PIECE, stdout()?);
+    out.write_all(line.strip_suffix(b"}\n").unwrap_or_default())?; // it has fields
+    write!(out, ",\"{name}\":")?;
+    json::stream(value, &mut out)?;
+    out.write_all(b"}\n")?;
+    out.flush()
+}
+
+/// The value as it is, unless a terminal would act on it.
+fn tell_value(mut value: Opened) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(PIECE, stdout()?);
+    if io::stdout().is_terminal() {
+        let shown = |line: &str| harmless(line).into_owned();
+        value.texts(|piece| {
+            out.write_all(piece.split('\n').map(shown).collect::<Vec<_>>().join("\n").as_bytes())
+        })?;
+    } else {
+        io::copy(&mut value, &mut out)?;
+    }
+    out.flush()
 }
 
 /// Lines for standard error, if anybody reads that.

@@ -1,6 +1,6 @@
 //! `claim acquire` and `claim next`.
 
-use claimdir::domain::{Acquired, Bound, Name, Node};
+use claimdir::domain::{Acquired, Blob, Bound, Name, Node};
 use claimdir::time::{rfc3339, rfc3339_seconds};
 use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, Next, NodeId, Result, Token};
 use serde_json::json;
@@ -164,6 +164,9 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
     if let Some(task) = &node.task {
         fields["title"] = json!(task.title);
         fields["input"] = task.input.clone();
+        if let Some(blob) = &task.input_blob {
+            fields["input_blob"] = blob_json(&directory, node, blob);
+        }
     }
     let mut report = Report::yes(line, fields);
     if let Some(note) = takeover_note(&acquired) {
@@ -184,6 +187,12 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         // The token reached nobody, so nobody could give the node back.
         directory.release(&id, &token, None).map(drop)
     })
+}
+
+/// Where a worker finds an input that is too large for the answer.
+fn blob_json(directory: &Directory, node: &Node, blob: &Blob) -> serde_json::Value {
+    let path = directory.blob_place(node, blob).ok();
+    json!({"path": path, "bytes": blob.bytes, "hash": blob.hash})
 }
 
 fn export_lines(token: &Token, node: &Node, context: &Context) -> Vec<String> {
