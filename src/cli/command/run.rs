@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Stdio;
 
-use claimdir::domain::{Bound, Fate, Retry, State};
+use claimdir::domain::{Blob, Bound, Fate, Retry, State};
 use claimdir::{Code, Directory, Error, Lease, Name, NodeId, Result};
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::stdio;
@@ -19,6 +19,7 @@ use crate::cli::run::capture::{self, Captured, Output};
 use crate::cli::run::guard::{self, Guard};
 use crate::cli::run::lookup;
 use crate::cli::run::report::{self, Facts, Settled};
+use crate::cli::run::spool::Large;
 use crate::cli::run::stub::{self, Stub};
 use crate::cli::run::supervise::{Ended, Exit, Hold, Supervisor, became};
 use crate::cli::text::harmless;
@@ -230,8 +231,8 @@ fn conclude(
     let is_task = lease.acquired().node.task.is_some();
     let end = match (succeeded, result, args.then) {
         (true, Some(result), _) => End::Complete(result),
-        (true, None, Some(Then::Complete)) => End::Complete(Value::Null),
-        (true, None, None) if is_task => End::Complete(Value::Null),
+        (true, None, Some(Then::Complete)) => End::Complete(Produced::Value(Value::Null)),
+        (true, None, None) if is_task => End::Complete(Produced::Value(Value::Null)),
         (false, ..) if is_task => End::Retry(report::ending(ended.exit).1),
         _ => End::Release,
     };
@@ -243,18 +244,26 @@ fn conclude(
 }
 
 /// What the command's output says as a result, or why it can't be one.
-fn result(captured: Captured) -> Result<Value, String> {
+fn result(captured: Captured) -> Result<Produced, String> {
     match captured {
-        Captured::Whole(output) => capture::result(output),
-        Captured::TooLong => Err(format!("the output has more than {} bytes", crate::cli::json::MAX_BYTES)),
+        Captured::Whole(output) => capture::result(output).map(Produced::Value),
+        Captured::Large(output) => Ok(Produced::Large(output)),
+        Captured::TooLong => Err(format!("the output has more than {} bytes", Blob::MAX_BYTES)),
         Captured::Untold(why) => Err(format!("the output could not be passed on: {why}")),
     }
+}
+
+/// A result.
+enum Produced {
+    Value(Value),
+    /// Output that is too large for a record.
+    Large(Large),
 }
 
 /// What becomes of the node.
 enum End {
     /// It is done.
-    Complete(Value),
+    Complete(Produced),
     /// It goes back, and the attempt with it.
     Release,
     /// It goes back for another attempt; why.
@@ -265,7 +274,10 @@ enum End {
 fn settle(directory: &Directory, lease: Lease, end: End, facts: &mut Facts) -> Option<Report> {
     let taken = lease.acquired().node.clone();
     let (settled, word) = match end {
-        End::Complete(result) => (lease.complete(&result), Settled::Completed),
+        End::Complete(Produced::Value(result)) => (lease.complete(&result), Settled::Completed),
+        End::Complete(Produced::Large(mut output)) => {
+            (lease.complete_from_output(&mut output), Settled::Completed)
+        }
         End::Release => (lease.release(), Settled::Released),
         End::Retry(reason) => {
             let how = Retry { reason: Some(reason), ..Retry::default() };
@@ -289,6 +301,11 @@ fn settle(directory: &Directory, lease: Lease, end: End, facts: &mut Facts) -> O
                 Some(report::lost(&refusal))
             }
         },
+        // Output that is no result.
+        Err(unsettled) if unsettled.error.code() == Code::Usage && word == Settled::Completed => {
+            let report = facts.failed(&format!("no result was recorded: {}", unsettled.error));
+            settle(directory, unsettled.lease, End::Release, facts).or(Some(report))
+        }
         Err(unsettled) => Some(report::error(unsettled.error)),
     }
 }

@@ -14,12 +14,14 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::stdout;
 use serde_json::Value;
 
-use crate::cli::json::MAX_BYTES;
+use super::spool::{Large, Spool};
 
 /// What was kept.
 pub(crate) enum Captured {
     /// All of it.
     Whole(Vec<u8>),
+    /// All of it, and it is too large for a record.
+    Large(Large),
     /// It was passed on, and is more than a result may have.
     TooLong,
     /// It could not be passed on to the end.
@@ -90,7 +92,7 @@ pub(super) fn raise(event: &OwnedFd) {
 }
 
 fn copy(from: &OwnedFd, stop: &OwnedFd) -> Captured {
-    let mut kept = Some(Vec::new());
+    let mut kept = Spool::default();
     let mut buffer = vec![0; 64 << 10];
     // How much more to read, once that is known.
     let mut left = None;
@@ -117,14 +119,9 @@ fn copy(from: &OwnedFd, stop: &OwnedFd) -> Captured {
         if let Err(why) = tell(piece) {
             return Captured::Untold(why.into());
         }
-        if let Some(all) = &mut kept {
-            all.extend_from_slice(piece);
-            if all.len() as u64 > MAX_BYTES {
-                kept = None;
-            }
-        }
+        kept.add(piece);
     }
-    kept.map_or(Captured::TooLong, Captured::Whole)
+    kept.captured()
 }
 
 /// Writes it all, also to a descriptor that somebody else made non-blocking.

@@ -7,6 +7,7 @@
 //!   signals   what is passed on
 //!   terminal  whose the terminal is
 //!   capture   the command's output, passed on and kept
+//!     spool   how it is kept
 //! report      what came of it
 //! ```
 
@@ -15,6 +16,7 @@ pub(super) mod guard;
 pub(super) mod lookup;
 pub(super) mod report;
 mod signals;
+pub(super) mod spool;
 pub(super) mod stub;
 pub(super) mod supervise;
 mod terminal;
