@@ -214,6 +214,11 @@ fn output_that_is_no_json_is_kept_as_text() {
     assert_eq!(world.stored("t")["outcome"]["blob"]["json"], false);
     assert_eq!(world.json("result t").expect::<Value>(0)["result"], text);
     assert_eq!(raw(world.claim().args(["result", "t"])).stdout, text.as_bytes());
+    let mut unkept = world.claim();
+    unkept.args(["run", "unkept", "--result-from-stdout", "--", "cat", "text"]).env("TMPDIR", "/nowhere");
+    let unkept = raw(&mut unkept);
+    assert_eq!((unkept.status.code(), unkept.stdout.len()), (Some(125), text.len()));
+    assert!(String::from_utf8_lossy(&unkept.stderr).contains("could not be kept in /nowhere"));
     for (node, script, why) in [
         ("bytes", "cat text; printf '\\377'", "UTF-8"),
         ("long", "head -c 67108865 /dev/zero", "more than 67108864 bytes"),
@@ -273,6 +278,34 @@ fn only_what_nobody_can_come_to_name_is_left_over() {
     assert_eq!(left, [folder.join(format!("{fresh}-0")), folder.join("held/result-1-0")]);
     world.say("acquire held --owner b --force x");
     assert_eq!(world.json("prune").expect::<Value>(0)["blobs"], 1, "its token is stale for good");
+}
+
+#[test]
+fn who_is_refused_whatever_the_result_writes_nothing() {
+    let world = World::new();
+    let file = put(&world, "value", string(MIB));
+    assert_eq!(complete(&world, "n", "token", &file).expect::<Value>(3)["code"], "STALE_CLAIM");
+    assert!(!world.dir().exists());
+    world.take("n");
+    assert_eq!(complete(&world, "n", "token", &file).expect::<Value>(3)["code"], "STALE_CLAIM");
+    assert!(!world.dir().join(".store/blobs").exists());
+}
+
+#[test]
+fn any_id_has_its_own_blobs() {
+    let world = World::new();
+    let file = put(&world, "value", string(MOST + 1));
+    let long = "x1y".repeat(330);
+    let ids = ["a", "a/b", "a+b", "a/b c", "TK-10", "ä/..%", ".", "a.claim/b", long.as_str()];
+    for (at, id) in ids.iter().enumerate() {
+        let taken: Value = world.run(&["acquire", id, "--json"]).expect(0);
+        complete(&world, id, taken["token"].as_str().unwrap(), &file).expect::<Value>(0);
+        world.say("prune");
+        let told: Value = world.run(&["result", ids[at / 2], "--json"]).expect(0);
+        assert_eq!(told["result"].to_string(), string(MOST + 1), "{id}");
+    }
+    let doctor: Value = world.json("doctor").expect(0);
+    assert_eq!(doctor["findings"], json!([]), "{doctor}");
 }
 
 /// A directory in memory.

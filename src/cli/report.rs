@@ -260,7 +260,10 @@ impl Report {
         match told {
             Ok(()) => self.exit,
             Err(e) => {
-                say(&[format!("claim: cannot write the answer to standard output: {e}")]);
+                say(&[match e.kind() {
+                    io::ErrorKind::InvalidData => format!("claim: {}", harmless(&e.to_string())),
+                    _ => format!("claim: cannot write the answer to standard output: {e}"),
+                }]);
                 if let Some(Err(e)) = self.untold.take().map(|untold| untold()) {
                     let left = "claim: the claim could not be given back and lasts until its lease ends";
                     say(&[format!("{left}: {}", harmless(&e.to_string()))]);

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Directory;
 use crate::domain::hint::{escaped, unescaped};
-use crate::domain::{self, Answer, Blob, Content, Ending, Node, Reason, Refusal};
+use crate::domain::{self, Answer, Blob, Content, Ending, Node, Reason, Refusal, Token};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use crate::store::{Key, Measured, Prefix};
@@ -82,14 +82,19 @@ fn key_of(id: &NodeId, blob: &Blob) -> Result<Key> {
 }
 
 impl Directory {
-    /// The part that a result of `id` will be.
-    pub(super) fn result_part(&self, id: &NodeId) -> Result<Part> {
-        Ok(Part::Result(self.node(id)?.map_or(0, |node| node.generation)))
+    /// The part that the result of `id` will be. Who is to be refused whatever the result writes none.
+    pub(super) fn result_part(&self, id: &NodeId, token: &Token) -> Result<Answer<Part>> {
+        if self.receipt.is_some() {
+            // It may have an answer also for a token that is stale by now.
+            return Ok(Ok(Part::Result(self.node(id)?.map_or(0, |node| node.generation))));
+        }
+        let generation = self.update(id, |node, facts, _| domain::may_complete(node, facts, token))?;
+        Ok(generation.map(Part::Result))
     }
 
     /// The part that an input will be.
-    pub(super) fn input_part(&self) -> Part {
-        Part::Input(self.host.now().wall_ms)
+    pub(super) fn input_part(&self) -> Result<Answer<Part>> {
+        Ok(Ok(Part::Input(self.host.now().wall_ms)))
     }
 
     /// `value` as it is to be recorded; one that is too large is written down as a blob.
@@ -97,12 +102,12 @@ impl Directory {
         &self,
         id: &NodeId,
         value: &Value,
-        part: impl FnOnce() -> Result<Part>,
-    ) -> Result<Content> {
+        part: impl FnOnce() -> Result<Answer<Part>>,
+    ) -> Result<Answer<Content>> {
         domain::admit(value)?;
         let bytes = value.to_string();
         if bytes.len() <= Blob::MIN_BYTES {
-            return Ok(Content::Value(value.clone()));
+            return Ok(Ok(Content::Value(value.clone())));
         }
         self.write_blob(id, part()?, Form::Json, &mut bytes.as_bytes())
     }
@@ -113,8 +118,8 @@ impl Directory {
         id: &NodeId,
         mut from: &mut dyn Read,
         form: Form,
-        part: impl FnOnce() -> Result<Part>,
-    ) -> Result<Content> {
+        part: impl FnOnce() -> Result<Answer<Part>>,
+    ) -> Result<Answer<Content>> {
         let unread = |e| Error::usage(format!("what is to be recorded can't be read: {e}"));
         let mut head = Vec::new();
         (&mut from).take(Blob::MIN_BYTES as u64 + 1).read_to_end(&mut head).map_err(unread)?;
@@ -129,10 +134,20 @@ impl Directory {
             }
         };
         domain::admit(&value)?;
-        Ok(Content::Value(value))
+        Ok(Ok(Content::Value(value)))
     }
 
-    fn write_blob(&self, id: &NodeId, part: Part, form: Form, from: &mut dyn Read) -> Result<Content> {
+    fn write_blob(
+        &self,
+        id: &NodeId,
+        part: Answer<Part>,
+        form: Form,
+        from: &mut dyn Read,
+    ) -> Result<Answer<Content>> {
+        let part = match part {
+            Ok(part) => part,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let name = format!("{}/{}-{:032x}", folder(id), part.name(), self.host.random()?);
         let key = Key::internal(name.as_str())?;
         let mut from = Measured::new(from, Blob::MAX_BYTES);
@@ -155,7 +170,7 @@ impl Directory {
             self.remove_blob(&key);
             return Err(error);
         }
-        Ok(Content::Blob(blob))
+        Ok(Ok(Content::Blob(blob)))
     }
 
     /// An input's blob that was written too long ago may have been taken for left over.

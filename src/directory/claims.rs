@@ -136,8 +136,8 @@ impl Directory {
     /// Ends the node as done and records its one result. The same again is answered as a replay; with another
     /// result it is refused.
     pub fn complete(&self, id: &NodeId, token: &Token, result: &Value) -> Result<Answer<Written>> {
-        let content = self.content(id, result, || self.result_part(id))?;
-        self.complete_with(id, token, &content)
+        let content = self.content(id, result, || self.result_part(id, token))?;
+        self.complete_with(id, token, content)
     }
 
     /// The same with the JSON that `from` gives, up to [`Blob::MAX_BYTES`](domain::Blob::MAX_BYTES), of which no more than a piece is held at a
@@ -147,8 +147,8 @@ impl Directory {
     ///
     /// [`Usage`](crate::Code::Usage) if it is larger, is no JSON, or can't be read to its end; then nothing was changed.
     pub fn complete_from(&self, id: &NodeId, token: &Token, from: &mut dyn Read) -> Result<Answer<Written>> {
-        let content = self.content_from(id, from, Form::Json, || self.result_part(id))?;
-        self.complete_with(id, token, &content)
+        let content = self.content_from(id, from, Form::Json, || self.result_part(id, token))?;
+        self.complete_with(id, token, content)
     }
 
     /// The same with a program's output: JSON if it is JSON, else text, which must be UTF-8.
@@ -158,11 +158,15 @@ impl Directory {
         token: &Token,
         from: &mut dyn Read,
     ) -> Result<Answer<Written>> {
-        let content = self.content_from(id, from, Form::Any, || self.result_part(id))?;
-        self.complete_with(id, token, &content)
+        let content = self.content_from(id, from, Form::Any, || self.result_part(id, token))?;
+        self.complete_with(id, token, content)
     }
 
-    fn complete_with(&self, id: &NodeId, token: &Token, result: &Content) -> Result<Answer<Written>> {
+    fn complete_with(&self, id: &NodeId, token: &Token, result: Answer<Content>) -> Result<Answer<Written>> {
+        let result = &match result {
+            Ok(result) => result,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let operation = match result {
             Content::Value(_) => "complete",
             Content::Blob(_) => "complete with a blob",

@@ -46,11 +46,15 @@ impl Directory {
                 return Ok(Err(Refusal::not_submitted(on)));
             }
         }
-        let part = || Ok(self.input_part());
+        let part = || self.input_part();
         let content = match (input, request.input_content()) {
             (Some(from), _) => self.content_from(id, from, Form::Json, part)?,
             (None, Content::Value(value)) => self.content(id, value, part)?,
-            (None, blob) => blob.clone(),
+            (None, blob) => Ok(blob.clone()),
+        };
+        let content = match content {
+            Ok(content) => content,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         let request = &request.clone().content(content.clone());
         let answer = self.submit_content(id, request, &content);

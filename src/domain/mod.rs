@@ -56,7 +56,7 @@ pub use refusal::{Holder, Reason, Refusal, Stale};
 pub(crate) use remark::{detach, join, note};
 pub(crate) use roster::{Entry, EntryState, Pool, Roster, write_of};
 pub use settle::{Checked, Renewal, Retry, Written};
-pub(crate) use settle::{check, complete, given_back, reject, release, renew, retry};
+pub(crate) use settle::{check, complete, given_back, may_complete, reject, release, renew, retry};
 pub use shared::{PathClash, PoolFull, QuotaUsed};
 pub(crate) use standing::next_end_ms;
 pub use standing::{Facts, Lapse, Standing, standing};

@@ -213,6 +213,19 @@ pub(crate) fn given_back(node: &Node, token: &Token, write: WriteId) -> Option<N
     Some(next)
 }
 
+/// The generation under which `token` may end the node as done, or has.
+pub(crate) fn may_complete(node: &Node, facts: &Facts<'_>, token: &Token) -> Step<u64> {
+    match standing(node, facts) {
+        Standing::Ended(Ending::Done, outcome) if outcome.token_hash == Some(token.hash()) => {
+            Step::answer(outcome.generation)
+        }
+        _ => match held(node, facts, token) {
+            Ok(_) => Step::answer(node.generation),
+            Err(reason) => Step::refuse(node, reason),
+        },
+    }
+}
+
 /// Ends the node as done with its one result. The same token and result again is a replay.
 pub(crate) fn complete(
     node: &Node,

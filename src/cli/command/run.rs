@@ -249,6 +249,9 @@ fn result(captured: Captured) -> Result<Produced, String> {
         Captured::Whole(output) => capture::result(output).map(Produced::Value),
         Captured::Large(output) => Ok(Produced::Large(output)),
         Captured::TooLong => Err(format!("the output has more than {} bytes", Blob::MAX_BYTES)),
+        Captured::Unkept(why) => {
+            Err(format!("the output could not be kept in {}: {why}", std::env::temp_dir().display()))
+        }
         Captured::Untold(why) => Err(format!("the output could not be passed on: {why}")),
     }
 }

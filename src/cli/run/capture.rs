@@ -24,6 +24,8 @@ pub(crate) enum Captured {
     Large(Large),
     /// It was passed on, and is more than a result may have.
     TooLong,
+    /// It was passed on, and there was no room to keep it.
+    Unkept(io::Error),
     /// It could not be passed on to the end.
     Untold(io::Error),
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 
 use claimdir::domain::Blob;
+use rustix::fs::{Mode, OFlags};
 
 use super::capture::Captured;
 
@@ -45,7 +46,7 @@ impl Spool {
     /// All that has come.
     pub(crate) fn captured(self) -> Captured {
         match (self.failed, self.file) {
-            (Some(why), _) => Captured::Untold(why),
+            (Some(why), _) => Captured::Unkept(why),
             _ if self.bytes > Blob::MAX_BYTES => Captured::TooLong,
             (None, Some(file)) => Captured::Large(Large { file: Arc::new(file), at: 0 }),
             (None, None) => Captured::Whole(self.head),
@@ -70,6 +71,11 @@ impl Read for Large {
 
 /// A new file for this process alone.
 fn unnamed() -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(temp_dir(), flags, Mode::RUSR | Mode::WUSR) {
+        return Ok(file.into());
+    }
+    // Not every file system has such files.
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     let path = temp_dir().join(format!("claim-output-{:032x}", u128::from_ne_bytes(random)));
