@@ -308,6 +308,51 @@ fn any_id_has_its_own_blobs() {
     assert_eq!(doctor["findings"], json!([]), "{doctor}");
 }
 
+/// JSON in whose midst something happens.
+struct Meanwhile<'a> {
+    rest: std::io::Cursor<String>,
+    act: Option<&'a dyn Fn()>,
+}
+
+impl Read for Meanwhile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.rest.position() as usize > MIB
+            && let Some(act) = self.act.take()
+        {
+            act();
+        }
+        self.rest.read(buffer)
+    }
+}
+
+#[test]
+fn a_pruner_in_the_midst_takes_nothing_away() {
+    let world = World::new();
+    let options = claimdir::store::files::Options { sync: false, ..Default::default() };
+    let directory = Directory::open_with(world.dir(), options).unwrap();
+    fn value(act: &dyn Fn()) -> Meanwhile<'_> {
+        Meanwhile { rest: std::io::Cursor::new(string(2 * MIB)), act: Some(act) }
+    }
+    let prune = || {
+        assert_eq!(blobs(&world).len(), 1, "it is under way");
+        assert_eq!(world.json("prune").expect::<Value>(0)["blobs"], 0);
+    };
+    take(&directory, "n").complete_from(&mut value(&prune)).unwrap().unwrap();
+    assert_eq!(read(&directory, "n"), string(2 * MIB));
+    world.edit("n", |json| json["outcome"]["at"] = "2020-01-01T00:00:00Z".into());
+    world.say("prune");
+    directory.submit_from(&id("t"), &Submission::by("s"), &mut value(&prune)).unwrap().unwrap();
+    world.say("prune");
+    assert_eq!(blobs(&world).len(), 1);
+    // Taken over in between: what it wrote was pruned, and it is refused.
+    let takeover = || {
+        world.take("m --owner other --force x");
+        assert_eq!(world.json("prune").expect::<Value>(0)["blobs"], 1);
+    };
+    let lost = take(&directory, "m").complete_from(&mut value(&takeover));
+    assert_eq!(lost.map(|answer| answer.unwrap_err().code()).unwrap(), Code::StaleClaim);
+}
+
 /// A directory in memory.
 fn directory(store: &Arc<Memory>, host: &Arc<Fake>) -> Directory {
     Directory::over(store.clone(), host.clone())

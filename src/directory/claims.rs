@@ -171,12 +171,12 @@ impl Directory {
             Content::Value(_) => "complete",
             Content::Blob(_) => "complete with a blob",
         };
-        let answer = self.update_once(
+        let answer = self.rounds_once(
             id,
             operation,
             None,
             || json!([token.hash().hex(), result.argument()]),
-            |node, facts, write| domain::complete(node, facts, token, result, write),
+            |node, facts, write| self.naming(result, domain::complete(node, facts, token, result, write)),
         );
         let answer = self.unless_named(result, answer, |written| &written.node)?;
         if matches!(answer, Ok(Written { replay: true, .. })) {

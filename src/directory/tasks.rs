@@ -82,13 +82,7 @@ impl Directory {
             operation,
             owner,
             || request.arguments(),
-            |node, facts, write| {
-                let step = domain::submit(node, facts, request, write);
-                if step.write.is_some() {
-                    self.must_be_there(input)?;
-                }
-                Ok(Some(step))
-            },
+            |node, facts, write| self.naming(input, domain::submit(node, facts, request, write)),
         )
     }
 

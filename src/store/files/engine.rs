@@ -222,8 +222,11 @@ impl<F: Files> Store for FileStore<F> {
             return Err(error);
         }
         let made = made?;
-        self.sync_names(&path)?;
-        Ok(made)
+        match self.sync_names(&path) {
+            // Somebody removed it meanwhile, and the folder with it.
+            Err(_) if matches!(self.files.open(&path), Ok(None)) => Ok(made),
+            synced => synced.map(|()| made),
+        }
     }
 
     fn open(&self, key: &Key) -> Result<Option<Box<dyn Read + Send>>> {

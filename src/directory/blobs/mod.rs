@@ -6,28 +6,24 @@
 //! name, and once that claim is not on the record any more, it never will be again. An input's blob is named with the
 //! task, or never. Only an input's blob whose node is no task has to wait for its time.
 
-use std::collections::HashSet;
+mod check;
+mod opened;
+mod prune;
+
 use std::io::{Cursor, Read};
 
 use serde_json::Value;
 
 use super::Directory;
 use crate::domain::hint::{escaped, unescaped};
-use crate::domain::{self, Answer, Blob, Content, Ending, Node, Reason, Refusal, Token};
+use crate::domain::{self, Answer, Blob, Content, Ending, Node, Reason, Refusal, Step, Token};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
-use crate::store::{Key, Measured, Prefix};
-
-mod check;
-mod opened;
-
+use crate::store::{Key, Measured};
 pub use opened::Opened;
 
 /// The folder of blobs.
 const FOLDER: &str = "blobs";
-
-/// How old an input's blob must be to be left over, while its node is no task, in milliseconds.
-const INPUT_MS: i64 = 3_600_000;
 
 /// Which of a node's values a blob is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,11 +157,13 @@ impl Directory {
         let streamed = from.streamed();
         let (bytes, hash) = (streamed.bytes, streamed.hash);
         let mut blob = Blob { name, bytes, hash, json: true, extra: Default::default() };
-        let mut checked = self.open_named(&key, &blob).and_then(check::json);
-        if checked.is_err() && form == Form::Any {
-            blob.json = false;
-            checked = self.open_named(&key, &blob).and_then(check::text);
-        }
+        let checked = match (self.checked(&key, &blob, check::json), form) {
+            (Err(_), Form::Any) => {
+                blob.json = false;
+                self.checked(&key, &blob, check::text)
+            }
+            (checked, _) => checked,
+        };
         if let Err(error) = checked {
             self.remove_blob(&key);
             return Err(error);
@@ -173,16 +171,23 @@ impl Directory {
         Ok(Ok(Content::Blob(blob)))
     }
 
-    /// An input's blob that was written too long ago may have been taken for left over.
-    pub(super) fn must_be_there(&self, content: &Content) -> Result<()> {
-        let Content::Blob(blob) = content else { return Ok(()) };
-        match self.store.open(&Key::internal(blob.name.as_str())?)? {
-            Some(_) => Ok(()),
-            None => {
-                let message = "it took so long that what was written was removed as left over";
-                Err(Error::new(Code::Contended, message).hint("try again; nothing was changed"))
-            }
+    /// What was removed as left over meanwhile is not checked: the record will have the say.
+    fn checked(&self, key: &Key, blob: &Blob, check: impl FnOnce(Opened) -> Result<()>) -> Result<()> {
+        match self.store.open(key)? {
+            Some(from) => check(Opened::blob(from, blob, self.store.place(Some(key)))),
+            None => Ok(()),
         }
+    }
+
+    /// The step of a request with `content`: what was removed as left over, no record comes to name.
+    pub(super) fn naming<T>(&self, content: &Content, step: Step<T>) -> Result<Option<Step<T>>> {
+        if let (Content::Blob(blob), Some(_), Ok(_)) = (content, &step.write, &step.answer)
+            && self.store.open(&Key::internal(blob.name.as_str())?)?.is_none()
+        {
+            let message = "it took so long that what was written was removed as left over";
+            return Err(Error::new(Code::Contended, message).hint("try again; nothing was changed"));
+        }
+        Ok(Some(step))
     }
 
     /// Removes the blob just written if `answer` is not the record that names it. After an error it may be that the
@@ -281,71 +286,8 @@ impl Directory {
     pub fn blob_place(&self, node: &Node, blob: &Blob) -> Result<String> {
         Ok(self.store.place(Some(&key_of(&node.id, blob)?)))
     }
-
-    /// The blobs that no record names, nor will.
-    pub(super) fn left_over_blobs(&self) -> Result<Vec<Key>> {
-        let now = self.host.now().wall_ms;
-        let mut found = Vec::new();
-        let mut last: Option<(NodeId, Result<Option<Node>>)> = None;
-        for key in self.store.list(&Prefix::Internal(FOLDER), None, usize::MAX)? {
-            let Some((id, part)) = Part::of(&key) else { continue };
-            // Read after the listing, and then it says for good what is left over of that.
-            let node = match last.take() {
-                Some((of, node)) if of == id => node,
-                _ => self.node(&id),
-            };
-            if let Ok(node) = &node
-                && !may_be_named(node.as_ref(), &key, part, now)
-            {
-                found.push(key);
-            }
-            last = Some((id, node));
-        }
-        Ok(found)
-    }
-
-    /// Removes what is left over; how many. With `dry_run` it only counts them.
-    pub(super) fn prune_blobs(&self, dry_run: bool) -> Result<usize> {
-        let mut pruned = 0;
-        for key in self.left_over_blobs()? {
-            if !dry_run {
-                self.store.unhint(&key)?;
-            }
-            pruned += 1;
-        }
-        Ok(pruned)
-    }
-
-    /// What is wrong with the blobs that these records name: where, and what.
-    pub(super) fn missing_blobs(&self, nodes: &[Node]) -> Vec<(String, String)> {
-        let mut told = HashSet::new();
-        let mut missing = Vec::new();
-        for (node, blob) in nodes.iter().flat_map(|node| node.blobs().map(move |blob| (node, blob))) {
-            match self.open_blob(node, blob) {
-                Err(error) if error.code() != Code::NotFound && told.insert(&blob.name) => {
-                    missing.push((self.place(Some(&node.id)), error.to_string()));
-                }
-                _ => {}
-            }
-        }
-        missing
-    }
 }
 
 fn pruned(id: &NodeId) -> Error {
     Error::new(Code::NotFound, format!("what {:?} had was pruned", id.as_str()))
-}
-
-/// Does the record name the blob, or may a writer that is under way still make it do so?
-fn may_be_named(node: Option<&Node>, key: &Key, part: Part, now_ms: i64) -> bool {
-    let named = node.is_some_and(|node| node.blobs().any(|blob| blob.name == key.name()));
-    named
-        || match part {
-            Part::Result(generation) => {
-                node.is_some_and(|node| node.claim().is_some() && node.generation == generation)
-            }
-            Part::Input(at_ms) => {
-                node.is_none_or(|node| node.task.is_none()) && now_ms.saturating_sub(at_ms) < INPUT_MS
-            }
-        }
 }
