@@ -232,6 +232,21 @@ fn output_that_is_no_json_is_kept_as_text() {
 }
 
 #[test]
+fn a_worker_gets_a_large_input_and_its_large_output_is_the_result() {
+    let world = World::new();
+    let (value, other) = (mixed(2 * MIB), string(MOST + 1));
+    world.run(&["add", "t", "--input", &put(&world, "value", &value)]);
+    let work = raw(world.claim().args(["work", "--max", "1", "--", "cat"]));
+    assert_eq!(work.status.code(), Some(0), "{}", String::from_utf8_lossy(&work.stderr));
+    let result = String::from_utf8(raw(world.claim().args(["result", "t"])).stdout).unwrap();
+    assert!(result == format!("{value}\n"));
+    world.run(&["add", "u", "--input", &put(&world, "other", &other)]);
+    let script = r#"CLAIM_INPUT=old; eval "$("$CLAIM" acquire u --export)"; cat "$CLAIM_INPUT_FILE"; echo "$CLAIM_INPUT"
+        "$CLAIM" add v --input 7 --quiet; eval "$("$CLAIM" acquire v --export)"; echo "$CLAIM_INPUT$CLAIM_INPUT_FILE""#;
+    assert_eq!(said(&mut world.shell(script)).out, format!("{other}\n7\n"));
+}
+
+#[test]
 fn a_result_that_is_not_what_was_recorded_is_an_error() {
     let world = World::new();
     let token = world.take("n").token;

@@ -171,6 +171,7 @@ fn a_completion_with_a_large_result_can_be_tried_again() {
     let result = "x".repeat(20_000);
     at_each_call(
         |world, id| {
+            fs::create_dir_all(world.dir().join(".store/blobs")).unwrap(); // there for each, as for all but the first
             fs::write(world.root.join("large"), json!(result).to_string()).unwrap();
             let mut line = words(format!("complete {id} --result @large --token {}", held(world, id)));
             line[3] = format!("@{}", world.root.join("large").display());

@@ -139,3 +139,29 @@ fn wrong_usage_is_told_apart() {
     world.refused("next t", 2, "USAGE");
     assert!(!world.dir().exists());
 }
+
+#[test]
+fn with_a_receipt_a_retry_gets_the_same_task_and_token() {
+    let world = World::new();
+    for task in ["a", "b"] {
+        world.say(&format!("add {task}"));
+    }
+    let first: Value = world.json("next --owner w --receipt k").expect(0);
+    let again: Value = world.json("next --owner w --receipt k").expect(0);
+    assert_eq!(
+        (&first["id"], &first["replay"], &again["replay"]),
+        (&json!("a"), &json!(false), &json!(true))
+    );
+    assert_eq!((&again["id"], &again["token"]), (&first["id"], &first["token"]));
+    let conflict = world.refused("next --owner w --project p --receipt k", 4, "RECEIPT_CONFLICT");
+    assert!(conflict.message.contains("fingerprint"), "{conflict:?}");
+    world.refused("acquire b --owner w --receipt k", 4, "RECEIPT_CONFLICT");
+    let token = first["token"].as_str().unwrap();
+    assert_eq!(world.say(&format!("complete a --token {token}")).exit, 0);
+    let ended: Value = world.json("next --owner w --receipt k").expect(0);
+    assert_eq!((&ended["id"], &ended["lost"]), (&json!("a"), &json!(true)));
+    assert_eq!(world.stored("b")["generation"], 0, "nothing else was taken");
+    let said = race(&world, &vec![words("next --owner w --receipt r --json"); 8]);
+    let ids: BTreeSet<String> = said.iter().map(|said| said.expect::<Value>(0)["id"].to_string()).collect();
+    assert_eq!(ids.len(), 1, "{said:?}");
+}

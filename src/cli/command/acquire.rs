@@ -177,7 +177,7 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         report = report.note(format!("the claim that this request took is lost: {}", harmless(&message)));
     }
     if export {
-        report = report.lines(export_lines(&token, node, context));
+        report = report.lines(export_lines(&token, node, context, &directory));
     }
     if acquired.replay {
         return report;
@@ -195,7 +195,7 @@ fn blob_json(directory: &Directory, node: &Node, blob: &Blob) -> serde_json::Val
     json!({"path": path, "bytes": blob.bytes, "hash": blob.hash})
 }
 
-fn export_lines(token: &Token, node: &Node, context: &Context) -> Vec<String> {
+fn export_lines(token: &Token, node: &Node, context: &Context, directory: &Directory) -> Vec<String> {
     let dir = context.dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
     let (generation, attempt) = (node.generation.to_string(), node.attempt.to_string());
     let variables = [
@@ -205,7 +205,16 @@ fn export_lines(token: &Token, node: &Node, context: &Context) -> Vec<String> {
         ("CLAIM_ATTEMPT", &attempt),
         ("CLAIMS_DIR", &dir),
     ];
-    variables.iter().map(|(name, value)| format!("export {name}={}", shell_word(value))).collect()
+    let exported = variables.iter().map(|(name, value)| format!("export {name}={}", shell_word(value)));
+    // For the shell alone: the environment of a program has no room for a large one.
+    let input = node.task.as_ref().map(|task| match &task.input_blob {
+        None => format!("CLAIM_INPUT={}; unset CLAIM_INPUT_FILE", shell_word(&task.input.to_string())),
+        Some(blob) => {
+            let path = directory.blob_place(node, blob).unwrap_or_default();
+            format!("unset CLAIM_INPUT; CLAIM_INPUT_FILE={}", shell_word(&path))
+        }
+    });
+    exported.chain(input).collect()
 }
 
 fn would(acquired: &Acquired) -> Report {

@@ -11,3 +11,4 @@ pub(super) mod pool;
 pub(super) mod run;
 pub(super) mod settle;
 pub(super) mod task;
+pub(super) mod work;

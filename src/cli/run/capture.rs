@@ -1,20 +1,41 @@
-//! The command's output, passed on to standard output and kept as the result.
+//! The command's output, kept as the result, and passed on to standard output where that is asked for.
 //!
-//! A thread does it, so that a reader who is slow to take the output holds up nothing else.
+//! A thread passes it on, so that a reader who is slow to take the output holds up nothing else. Without a reader there
+//! is nothing to hold up, and it is read as it comes.
 
+use std::env::temp_dir;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use claimdir::domain::Blob;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, ioctl_fionread, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::stdout;
 use serde_json::Value;
 
 use super::spool::{Large, Spool};
+
+/// How much is read before others have their turn.
+const READ_AT_ONCE: u64 = 1 << 20;
+
+/// A result.
+#[derive(Clone, Debug)]
+pub(crate) enum Produced {
+    Value(Value),
+    /// Output that is too large for a record.
+    Large(Large),
+}
+
+impl From<Value> for Produced {
+    fn from(value: Value) -> Produced {
+        Produced::Value(value)
+    }
+}
 
 /// What was kept.
 pub(crate) enum Captured {
@@ -51,31 +72,80 @@ impl Output {
             raise(&finished);
             captured
         })?;
-        Ok(Capture { stop, done, thread })
+        Ok(Capture::PassedOn { stop, done, thread })
+    }
+
+    /// Keeps it, and passes nothing on.
+    pub(crate) fn keep(self) -> io::Result<Capture> {
+        fcntl_setfl(&self.0, OFlags::NONBLOCK)?;
+        Ok(Capture::Kept { from: Some(self.0), kept: Spool::default() })
     }
 }
 
-/// Output being passed on.
-pub(crate) struct Capture {
-    stop: Arc<OwnedFd>,
-    done: Arc<OwnedFd>,
-    thread: JoinHandle<Captured>,
+/// Output that comes.
+pub(crate) enum Capture {
+    PassedOn {
+        stop: Arc<OwnedFd>,
+        done: Arc<OwnedFd>,
+        thread: JoinHandle<Captured>,
+    },
+    Kept {
+        /// Until all is read.
+        from: Option<OwnedFd>,
+        kept: Spool,
+    },
 }
 
 impl Capture {
-    /// The command has ended: pass on what is there, and wait for no more, though a process that left the
-    /// command's group may still hold the pipe.
-    pub(super) fn ends(&self) {
-        raise(&self.stop);
+    /// The command has ended: take what is there, and wait for no more, though a process that left the command's
+    /// group may still hold the pipe.
+    pub(super) fn ends(&mut self) {
+        match self {
+            Capture::PassedOn { stop, .. } => raise(stop),
+            Capture::Kept { from, .. } => {
+                // More than is there now was written by somebody else.
+                let left = from.as_ref().map_or(0, |from| ioctl_fionread(from).unwrap_or(0));
+                self.read_up_to(left);
+                if let Capture::Kept { from, .. } = self {
+                    *from = None;
+                }
+            }
+        }
     }
 
-    /// Readable once all is passed on.
-    pub(super) fn done(&self) -> BorrowedFd<'_> {
-        self.done.as_fd()
+    /// Readable when there is something to [`Capture::read`], or once all is passed on.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Capture::PassedOn { done, .. } => Some(done.as_fd()),
+            Capture::Kept { from, .. } => from.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Keeps what is there, within bounds: others wait for their turn too.
+    pub(super) fn read(&mut self) {
+        self.read_up_to(READ_AT_ONCE);
+    }
+
+    fn read_up_to(&mut self, mut left: u64) {
+        let Capture::Kept { from, kept } = self else { return };
+        let mut buffer = [0; 16 << 10];
+        while let Some(pipe) = from.as_ref().filter(|_| left > 0) {
+            match retry_on_intr(|| read(pipe, &mut buffer)) {
+                Ok(count) if count > 0 => {
+                    kept.add(buffer.get(..count).unwrap_or_default());
+                    left = left.saturating_sub(count as u64);
+                }
+                Err(Errno::AGAIN) => return,
+                _ => *from = None,
+            }
+        }
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.thread.is_finished()
+        match self {
+            Capture::PassedOn { thread, .. } => thread.is_finished(),
+            Capture::Kept { from, .. } => from.is_none(),
+        }
     }
 
     /// What was kept, if that is known by now.
@@ -84,12 +154,17 @@ impl Capture {
         if !self.is_done() {
             return untold("it was interrupted");
         }
-        self.thread.join().unwrap_or_else(|_| untold("the thread that does it failed"))
+        match self {
+            Capture::PassedOn { thread, .. } => {
+                thread.join().unwrap_or_else(|_| untold("the thread that does it failed"))
+            }
+            Capture::Kept { kept, .. } => kept.captured(),
+        }
     }
 }
 
 /// Makes an eventfd readable.
-pub(super) fn raise(event: &OwnedFd) {
+pub(crate) fn raise(event: &OwnedFd) {
     let _ = write(event, &1_u64.to_ne_bytes());
 }
 
@@ -142,8 +217,21 @@ fn tell(mut rest: &[u8]) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// The output as a result: what it says if it is JSON, else its text without the last line's end.
-pub(crate) fn result(output: Vec<u8>) -> Result<Value, String> {
+/// The output as a result, or why it can't be one.
+pub(crate) fn result(captured: Captured) -> Result<Produced, String> {
+    match captured {
+        Captured::Whole(output) => parsed(output).map(Produced::Value),
+        Captured::Large(output) => Ok(Produced::Large(output)),
+        Captured::TooLong => Err(format!("the output has more than {} bytes", Blob::MAX_BYTES)),
+        Captured::Unkept(why) => {
+            Err(format!("the output could not be kept in {}: {why}", temp_dir().display()))
+        }
+        Captured::Untold(why) => Err(format!("the output could not be passed on: {why}")),
+    }
+}
+
+/// What it says if it is JSON, else its text without the last line's end.
+fn parsed(output: Vec<u8>) -> Result<Value, String> {
     if let Ok(value) = serde_json::from_slice(&output) {
         return Ok(value);
     }
@@ -169,8 +257,8 @@ mod tests {
             ("{\"a\": 1}\n{\"b\": 2}\n", json!("{\"a\": 1}\n{\"b\": 2}")),
             ("", json!("")),
         ] {
-            assert_eq!(result(output.into()), Ok(expected));
+            assert_eq!(parsed(output.into()), Ok(expected));
         }
-        assert!(result(vec![0xff, 0xfe]).is_err());
+        assert!(parsed(vec![0xff, 0xfe]).is_err());
     }
 }

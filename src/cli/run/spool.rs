@@ -70,7 +70,7 @@ impl Read for Large {
 }
 
 /// A new file for this process alone.
-fn unnamed() -> io::Result<File> {
+pub(crate) fn unnamed() -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     if let Ok(file) = rustix::fs::open(temp_dir(), flags, Mode::RUSR | Mode::WUSR) {
         return Ok(file.into());
