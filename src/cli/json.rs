@@ -1,10 +1,10 @@
 //! JSON in arguments and in answers.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Cursor, Read};
 
 use claimdir::domain::Blob;
-use claimdir::{Error, Opened, Result};
+use claimdir::{Error, Result};
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
@@ -84,26 +84,8 @@ pub(crate) fn line(value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// Writes a value into such a line, piece by piece: JSON without line breaks, or text as a string.
-pub(crate) fn stream(value: Opened, to: &mut dyn Write) -> io::Result<()> {
-    let is_json = value.is_json();
-    if !is_json {
-        to.write_all(b"\"")?;
-    }
-    value.texts(|piece| {
-        if is_json {
-            // Between the values only: within a string they are escaped.
-            let piece = piece.replace(['\n', '\r', '\t'], " ");
-            return Harmless.write_string_fragment(to, &piece);
-        }
-        let string = line(&Value::String(piece.to_owned()));
-        to.write_all(string.get(1..string.len().saturating_sub(2)).unwrap_or_default())
-    })?;
-    if is_json { Ok(()) } else { to.write_all(b"\"") }
-}
-
 /// Compact JSON that also escapes the characters that JSON allows and a terminal acts on.
-struct Harmless;
+pub(super) struct Harmless;
 
 impl Formatter for Harmless {
     fn write_string_fragment<W: ?Sized + io::Write>(

@@ -1,7 +1,7 @@
 //! One answer, for people and for programs, printed in one place.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,10 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::context::Context;
 use super::json;
+use super::stream;
 use super::text::harmless;
-
-/// How much of a large value is held at a time.
-const PIECE: usize = 64 << 10;
 
 /// The version of the JSON answers.
 const SCHEMA: u64 = 1;
@@ -243,10 +241,10 @@ impl Report {
             let object = self.object(dir.as_deref());
             match streamed {
                 None => tell(&json::line(&object)),
-                Some((name, value)) => tell_object_with(object, name, value),
+                Some((name, value)) => stdout().and_then(|out| stream::object_with(object, name, value, out)),
             }
         } else if let Some((_, value)) = self.streamed.take().filter(|_| !global.quiet) {
-            tell_value(value)
+            stdout().and_then(|out| stream::whole(value, out))
         } else if evaluated {
             tell(export_nothing(self.exit).as_bytes())
         } else if self.aside || global.quiet {
@@ -373,34 +371,6 @@ pub(crate) fn tell(bytes: &[u8]) -> io::Result<()> {
 
 fn stdout() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
-}
-
-/// The object, its last field `name` being this value, which is never held whole.
-fn tell_object_with(mut object: Value, name: &str, value: Opened) -> io::Result<()> {
-    if let Value::Object(fields) = &mut object {
-        fields.shift_remove(name);
-    }
-    let line = json::line(&object);
-    let mut out = BufWriter::with_capacity(PIECE, stdout()?);
-    out.write_all(line.strip_suffix(b"}\n").unwrap_or_default())?; // it has fields
-    write!(out, ",\"{name}\":")?;
-    json::stream(value, &mut out)?;
-    out.write_all(b"}\n")?;
-    out.flush()
-}
-
-/// The value as it is, unless a terminal would act on it.
-fn tell_value(mut value: Opened) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(PIECE, stdout()?);
-    if io::stdout().is_terminal() {
-        let shown = |line: &str| harmless(line).into_owned();
-        value.texts(|piece| {
-            out.write_all(piece.split('\n').map(shown).collect::<Vec<_>>().join("\n").as_bytes())
-        })?;
-    } else {
-        io::copy(&mut value, &mut out)?;
-    }
-    out.flush()
 }
 
 /// Lines for standard error, if anybody reads that.
