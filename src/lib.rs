@@ -57,7 +57,7 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, Opened, PoolSeen,
+    Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, Opened, Over, PoolSeen,
     Pruned, QuotaSeen, Ran, Reserved, Seen, Settled, Stop, Trouble, Unreadable, Unsettled, Worked, Worker,
 };
 pub use domain::{

@@ -165,3 +165,22 @@ fn with_a_receipt_a_retry_gets_the_same_task_and_token() {
     let ids: BTreeSet<String> = said.iter().map(|said| said.expect::<Value>(0)["id"].to_string()).collect();
     assert_eq!(ids.len(), 1, "{said:?}");
 }
+
+#[test]
+fn a_list_is_of_the_queue_and_the_projects_that_were_asked_for() {
+    let world = World::new();
+    world.say("add a --queue q --project p");
+    world.say("add b --queue q");
+    world.say("add c --project r");
+    world.take("bare");
+    let ids = |line: &str| -> Vec<String> {
+        let listed: Value = world.json(line).expect(0);
+        let nodes = listed["nodes"].as_array().unwrap();
+        nodes.iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids("list --queue q"), ["a", "b"]);
+    assert_eq!(ids("list --project p --project r"), ["a", "c"]);
+    assert_eq!(ids("list --queue q --project r"), [""; 0]);
+    assert_eq!(ids("list"), ["a", "b", "bare", "c"]);
+    world.refused("list --paths --queue q", 2, "USAGE");
+}

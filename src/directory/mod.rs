@@ -15,6 +15,7 @@ mod pools;
 mod post;
 mod prune;
 mod quotas;
+mod reap;
 mod receipts;
 mod reserve;
 mod roster;
@@ -40,6 +41,7 @@ pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
+pub use reap::Over;
 pub use receipts::Pruned;
 pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
 

@@ -39,7 +39,7 @@ pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailb
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub use message::WorkKey;
 pub(crate) use message::message_id;
-pub(crate) use over::ended_by_time;
+pub(crate) use over::{ended_by_time, over};
 pub(crate) use quota::Quota;
 pub use quota::Rate;
 pub use receipt::ReceiptKey;

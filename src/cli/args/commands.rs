@@ -133,6 +133,8 @@ commands! {
     Init(Nothing), "init", NONE => |_, context| place::init(context);
     /// Check every record; mends nothing
     Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
+    /// List the claims that are over. Nobody has to wait for this: whoever wants such a node takes it
+    Reap(Reap), "reap", NONE => place::reap;
     /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results
     Prune(Prune), "prune", NONE => place::prune;
 }

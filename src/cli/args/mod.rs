@@ -332,13 +332,37 @@ pub(crate) struct Prune {
 }
 
 #[derive(clap::Args, Debug)]
+pub(crate) struct Reap {
+    /// Give the nodes back; those whose attempts are used up have failed
+    #[arg(long)]
+    pub(crate) apply: bool,
+}
+
+#[derive(clap::Args, Debug)]
 pub(crate) struct List {
     /// Only nodes in this state now; `ready` is what can be taken
     #[arg(long, value_enum)]
     pub(crate) state: Option<StateFilter>,
+    /// Only tasks of this queue
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+    /// Only tasks of this project; may be given several times
+    #[arg(long = "project", value_name = "NAME")]
+    pub(crate) projects: Vec<String>,
     /// Instead of nodes the paths that are reserved, with the node and the holder of each
-    #[arg(long, conflicts_with = "state")]
+    #[arg(long, conflicts_with_all = ["state", "queue", "projects"])]
     pub(crate) paths: bool,
+}
+
+impl List {
+    /// Is the node a task of the queue and the projects that were asked for, if any were?
+    pub(crate) fn is_asked_for(&self, node: &claimdir::domain::Node) -> bool {
+        let task = node.task.as_ref();
+        let project = || task.and_then(|task| task.project.as_ref());
+        self.queue.as_ref().is_none_or(|queue| task.is_some_and(|task| task.queue.as_str() == queue))
+            && (self.projects.is_empty()
+                || project().is_some_and(|of| self.projects.iter().any(|asked| asked == of.as_str())))
+    }
 }
 
 /// The states that `list` tells apart.

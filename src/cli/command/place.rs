@@ -1,7 +1,8 @@
-//! `claim where`, `init`, `doctor`: about the directory itself.
+//! `claim where`, `init`, `doctor`, `prune`, `reap`: about the directory itself.
 
 use claimdir::store::Gravity;
-use claimdir::{Code, Result};
+use claimdir::time::human;
+use claimdir::{Code, Over, Result};
 use serde_json::{Value, json};
 
 use crate::cli::args;
@@ -79,4 +80,33 @@ pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {
         "dry_run": args.dry_run,
     });
     Ok(Report::yes(line, fields))
+}
+
+pub(crate) fn reap(args: args::Reap, context: &Context) -> Result<Report> {
+    let over = context.directory()?.reap(args.apply)?;
+    let line = |it: &Over| {
+        let ended = match it.ended_ms_ago {
+            Some(ms) => format!("ended {} ago", human(ms)),
+            None => "ended with its process".to_owned(),
+        };
+        let became = it.became.map(|state| format!(", now {state}")).unwrap_or_default();
+        let (id, owner) = (harmless(it.id.as_str()), harmless(&it.owner));
+        format!(
+            "{id} the claim of {owner} {ended} (generation {}, attempt {}){became}",
+            it.generation, it.attempt
+        )
+    };
+    let row = |it: &Over| {
+        json!({
+            "id": it.id.as_str(),
+            "owner": it.owner,
+            "generation": it.generation,
+            "attempt": it.attempt,
+            "ended_ms_ago": it.ended_ms_ago,
+            "became": it.became,
+        })
+    };
+    let fields = json!({"claims": over.iter().map(row).collect::<Vec<_>>(), "applied": args.apply});
+    let report = Report::yes(String::new(), fields).lines(over.iter().map(line).collect());
+    Ok(if over.is_empty() { report.note("no claim is over".to_owned()) } else { report })
 }

@@ -223,9 +223,9 @@ impl<'a> Walk<'a> {
             | Standing::Spent { .. }
             | Standing::Overdue { .. }
             | Standing::Adrift { .. } => Verdict::Take,
-            _ if ahead => Verdict::PassBy,
             #[cfg(feature = "testing")]
             _ if crate::testing::fault("a hint dropped since its task can't be taken") => Verdict::Drop,
+            _ if ahead => Verdict::PassBy,
             Standing::Held { remaining_ms, .. } if named => Verdict::Later(remaining_ms),
             Standing::NotYet { .. } | Standing::Blocked(_) if named => {
                 Verdict::Later(next_end_ms(node, facts))
