@@ -57,8 +57,8 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, Over, PoolSeen, Pruned,
-    QuotaSeen, Ran, Reserved, Seen, Settled, Stop, Trouble, Unreadable, Unsettled, Worked, Worker,
+    Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, Opened, Over, PoolSeen,
+    Pruned, QuotaSeen, Ran, Reserved, Seen, Settled, Stop, Trouble, Unreadable, Unsettled, Worked, Worker,
 };
 pub use domain::{
     Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, Name, Rate,

@@ -165,3 +165,28 @@ fn a_completion_can_be_tried_again() {
         },
     );
 }
+
+#[test]
+fn a_completion_with_a_large_result_can_be_tried_again() {
+    let result = "x".repeat(20_000);
+    at_each_call(
+        |world, id| {
+            fs::create_dir_all(world.dir().join(".store/blobs")).unwrap(); // there for each, as for all but the first
+            fs::write(world.root.join("large"), json!(result).to_string()).unwrap();
+            let mut line = words(format!("complete {id} --result @large --token {}", held(world, id)));
+            line[3] = format!("@{}", world.root.join("large").display());
+            line
+        },
+        |world, id, said, arguments| {
+            let done = state(world, id) == "done";
+            assert!(done || said.out.is_empty(), "{said:?}");
+            let again = world.json(&arguments.join(" "));
+            assert_eq!(again.expect::<Value>(0)["replay"], done);
+            assert_eq!(world.json(&format!("result {id}")).expect::<Value>(0)["result"], result.as_str());
+            world.say("prune");
+            for folder in fs::read_dir(world.dir().join(".store/blobs")).unwrap() {
+                assert_eq!(fs::read_dir(folder.unwrap().path()).unwrap().count(), 1, "{id}");
+            }
+        },
+    );
+}

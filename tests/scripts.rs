@@ -396,7 +396,9 @@ fn an_export_that_lost_makes_a_shell_forget_an_earlier_claim() {
     world.take("n --owner alice");
     let lost = world.say("acquire n --export");
     let forget = |exit| {
-        format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT CLAIM_INPUT; (exit {exit})\n")
+        format!(
+            "unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT CLAIM_INPUT CLAIM_INPUT_FILE; (exit {exit})\n"
+        )
     };
     assert_eq!((lost.exit, lost.out), (1, forget(1)));
     assert!(lost.err.starts_with("lost n — already held by alice"), "{}", lost.err);

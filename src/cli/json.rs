@@ -1,8 +1,9 @@
 //! JSON in arguments and in answers.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
+use claimdir::domain::Blob;
 use claimdir::{Error, Result};
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
@@ -12,14 +13,35 @@ use super::text;
 /// The most bytes of JSON taken from an argument, a file or standard input.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
+/// A JSON argument that may be large.
+pub(crate) enum Argument {
+    Value(Value),
+    /// More than [`Blob::MIN_BYTES`], not looked at yet.
+    Large(Box<dyn Read>),
+}
+
+/// The same for a value that may be large: one that is gets read where it is recorded.
+pub(crate) fn large_argument(option: &str, text: &str) -> Result<Argument> {
+    let (mut from, name): (Box<dyn Read>, _) = match text.strip_prefix('@') {
+        Some(path) => (Box::new(open(option, path)?), path),
+        None if text == "-" => (Box::new(io::stdin()), "standard input"),
+        None => (Box::new(Cursor::new(text.to_owned())), "it"),
+    };
+    let most = Blob::MIN_BYTES as u64;
+    let mut head = Vec::new();
+    read((&mut from).take(most + 1), &mut head, option, name)?;
+    if head.len() as u64 > most {
+        return Ok(Argument::Large(Box::new(Cursor::new(head).chain(from))));
+    }
+    parse(option, name, &head).map(Argument::Value)
+}
+
 /// A JSON argument: literal, `@FILE`, or `-` for standard input.
 pub(crate) fn argument(option: &str, text: &str) -> Result<Value> {
     let mut bytes = Vec::new();
     let source = match text.strip_prefix('@') {
         Some(path) => {
-            let file =
-                File::open(path).map_err(|e| Error::usage(format!("{option}: cannot read {path}: {e}")))?;
-            read(file, &mut bytes, option, path)?;
+            read(open(option, path)?, &mut bytes, option, path)?;
             path
         }
         None if text == "-" => {
@@ -34,7 +56,15 @@ pub(crate) fn argument(option: &str, text: &str) -> Result<Value> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Error::usage(format!("{option}: {source} has more than {MAX_BYTES} bytes")));
     }
-    serde_json::from_slice(&bytes).map_err(|e| {
+    parse(option, source, &bytes)
+}
+
+fn open(option: &str, path: &str) -> Result<File> {
+    File::open(path).map_err(|e| Error::usage(format!("{option}: cannot read {path}: {e}")))
+}
+
+fn parse(option: &str, source: &str, bytes: &[u8]) -> Result<Value> {
+    serde_json::from_slice(bytes).map_err(|e| {
         Error::usage(format!("{option}: {source} is not JSON: {e}"))
             .hint("quote a plain string twice, as in '\"text\"'; @FILE reads a file, - standard input")
     })
@@ -55,7 +85,7 @@ pub(crate) fn line(value: &Value) -> Vec<u8> {
 }
 
 /// Compact JSON that also escapes the characters that JSON allows and a terminal acts on.
-struct Harmless;
+pub(super) struct Harmless;
 
 impl Formatter for Harmless {
     fn write_string_fragment<W: ?Sized + io::Write>(

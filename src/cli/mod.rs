@@ -12,6 +12,7 @@ mod context;
 mod json;
 mod report;
 mod run;
+mod stream;
 mod text;
 mod work;
 

@@ -6,13 +6,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use claimdir::domain::{Became, Holder, Reason};
+use claimdir::domain::{Became, Blob, Holder, Reason};
 use claimdir::time::{human, rfc3339};
-use claimdir::{Code, Error, Nothing, Refusal};
+use claimdir::{Code, Error, Nothing, Opened, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
 use super::json;
+use super::stream;
 use super::text::harmless;
 
 /// The version of the JSON answers.
@@ -38,6 +39,8 @@ pub(crate) struct Report {
     apart: bool,
     /// Where the object goes, whatever else is told.
     file: Option<PathBuf>,
+    /// A value that is too large to be held: all of standard output for people, and this field of the object.
+    streamed: Option<(&'static str, Opened)>,
     /// What to take back if the answer can't be told.
     untold: Option<Box<dyn FnOnce() -> claimdir::Result<()>>>,
 }
@@ -95,6 +98,9 @@ impl Report {
                 fields.insert("became".to_owned(), json!(became.name()));
                 if let Became::Ended(_, outcome) = became {
                     fields.insert("result".to_owned(), outcome.result.clone());
+                    if let Some(Blob { bytes, hash, .. }) = &outcome.blob {
+                        fields.insert("result_blob".to_owned(), json!({"bytes": bytes, "hash": hash}));
+                    }
                     fields.insert("reason".to_owned(), json!(outcome.reason));
                 }
             }
@@ -147,6 +153,7 @@ impl Report {
             aside: false,
             apart: false,
             file: None,
+            streamed: None,
             untold: None,
         }
     }
@@ -209,6 +216,12 @@ impl Report {
         self
     }
 
+    /// Standard output has this value, and the lines go to standard error; in the object it is the field `name`.
+    pub(crate) fn streaming(mut self, name: &'static str, value: Opened) -> Report {
+        self.streamed = Some((name, value));
+        self.aside()
+    }
+
     /// Prints the answer; the exit code is what came of that.
     pub(crate) fn deliver(mut self, context: &Context) -> u8 {
         if self.apart {
@@ -224,7 +237,14 @@ impl Report {
         let told = if global.json {
             let _ = context.located(); // an answer names the directory also where nothing was asked of it
             let dir = context.dir().map(|dir| dir.to_string_lossy());
-            tell(&json::line(&self.object(dir.as_deref())))
+            let streamed = self.streamed.take();
+            let object = self.object(dir.as_deref());
+            match streamed {
+                None => tell(&json::line(&object)),
+                Some((name, value)) => stdout().and_then(|out| stream::object_with(object, name, value, out)),
+            }
+        } else if let Some((_, value)) = self.streamed.take().filter(|_| !global.quiet) {
+            stdout().and_then(|out| stream::whole(value, out))
         } else if evaluated {
             tell(export_nothing(self.exit).as_bytes())
         } else if self.aside || global.quiet {
@@ -241,7 +261,10 @@ impl Report {
         match told {
             Ok(()) => self.exit,
             Err(e) => {
-                say(&[format!("claim: cannot write the answer to standard output: {e}")]);
+                say(&[match e.kind() {
+                    io::ErrorKind::InvalidData => format!("claim: {}", harmless(&e.to_string())),
+                    _ => format!("claim: cannot write the answer to standard output: {e}"),
+                }]);
                 if let Some(Err(e)) = self.untold.take().map(|untold| untold()) {
                     let left = "claim: the claim could not be given back and lasts until its lease ends";
                     say(&[format!("{left}: {}", harmless(&e.to_string()))]);
@@ -335,14 +358,19 @@ fn write_whole(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
 /// What a shell evaluates where there is no claim to export: it forgets an earlier one, or what comes next would be
 /// done with that, and goes on as after a failure.
 fn export_nothing(exit: u8) -> String {
-    format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT CLAIM_INPUT; (exit {exit})\n")
+    format!(
+        "unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT CLAIM_INPUT CLAIM_INPUT_FILE; (exit {exit})\n"
+    )
 }
 
 /// Text for standard output, all of it or an error. The library's own handle takes a descriptor that can't be
 /// written for one that nobody reads.
 pub(crate) fn tell(bytes: &[u8]) -> io::Result<()> {
-    let out = io::stdout();
-    File::from(out.as_fd().try_clone_to_owned()?).write_all(bytes)
+    stdout()?.write_all(bytes)
+}
+
+fn stdout() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// Lines for standard error, if anybody reads that.

@@ -1,13 +1,16 @@
 //! Taking a node, and what a holder does with its claim.
 
+use std::io::Read;
+
 use serde_json::{Value, json};
 
+use super::blobs::Form;
 use super::receipts::Request;
 use super::reserve::Reservation;
 use super::{Directory, Lease};
 use crate::domain::{
-    self, Acquire, Acquired, Answer, Checked, Fingerprint, Mint, Node, Reason, Refusal, Renewal, Stale,
-    Standing, Step, Token, WriteId, Written, standing,
+    self, Acquire, Acquired, Answer, Checked, Content, Fingerprint, Mint, Node, Reason, Refusal, Renewal,
+    Stale, Standing, Step, Token, WriteId, Written, standing,
 };
 use crate::error::Result;
 use crate::id::NodeId;
@@ -145,14 +148,49 @@ impl Directory {
     /// Ends the node as done and records its one result. The same again is answered as a replay; with another
     /// result it is refused.
     pub fn complete(&self, id: &NodeId, token: &Token, result: &Value) -> Result<Answer<Written>> {
-        domain::admit(result)?;
-        let answer = self.update_once(
+        let content = self.content(id, result, || self.result_part(id, token))?;
+        self.complete_with(id, token, content)
+    }
+
+    /// The same with the JSON that `from` gives, up to [`Blob::MAX_BYTES`](domain::Blob::MAX_BYTES), of which no more than a piece is held at a
+    /// time. What has more than [`Blob::MIN_BYTES`](domain::Blob::MIN_BYTES) is kept as it is and compared byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// [`Usage`](crate::Code::Usage) if it is larger, is no JSON, or can't be read to its end; then nothing was changed.
+    pub fn complete_from(&self, id: &NodeId, token: &Token, from: &mut dyn Read) -> Result<Answer<Written>> {
+        let content = self.content_from(id, from, Form::Json, || self.result_part(id, token))?;
+        self.complete_with(id, token, content)
+    }
+
+    /// The same with a program's output: JSON if it is JSON, else text, which must be UTF-8.
+    pub fn complete_from_output(
+        &self,
+        id: &NodeId,
+        token: &Token,
+        from: &mut dyn Read,
+    ) -> Result<Answer<Written>> {
+        let content = self.content_from(id, from, Form::Any, || self.result_part(id, token))?;
+        self.complete_with(id, token, content)
+    }
+
+    fn complete_with(&self, id: &NodeId, token: &Token, result: Answer<Content>) -> Result<Answer<Written>> {
+        let result = &match result {
+            Ok(result) => result,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let operation = match result {
+            Content::Value(_) => "complete",
+            Content::Blob(_) => "complete with a blob",
+        };
+        let answer = self.rounds_once(
             id,
-            "complete",
+            operation,
             None,
-            || json!([token.hash().hex(), result]),
-            |node, facts, write| domain::complete(node, facts, token, result, write),
-        )?;
+            || json!([token.hash().hex(), result.argument()]),
+            |node, facts, write| self.naming(result, domain::complete(node, facts, token, result, write)),
+        );
+        let answer = self.unless_named(result, answer, |written| &written.node)?;
         if matches!(answer, Ok(Written { replay: true, .. })) {
             #[cfg(feature = "testing")]
             if crate::testing::fault("a replay not confirmed") {

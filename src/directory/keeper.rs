@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::Directory;
+use super::{Directory, Opened};
 use crate::domain::{Answer, Checked, Node, Reason, Refusal, Renewal, Stale, Token, Written};
 use crate::error::Result;
 use crate::id::NodeId;
@@ -55,6 +55,11 @@ impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change below leaves the state whole, so a callback that panicked did no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The input of `node`, which is the lease's.
+    pub(super) fn open_input(&self, node: &Node) -> Result<Opened> {
+        self.directory.open_input(node)
     }
 
     /// Milliseconds to the end, 0 when it is over or lost; `None`: as long as its process lives.

@@ -1,11 +1,13 @@
 //! A claim in a program's hands.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::Directory;
+use super::blobs::Opened;
 use super::keeper::{self, Shared};
 use crate::domain::{
     self, Acquire, Acquired, Answer, Checked, Node, Reason, Refusal, Renewal, Retry, Text, Token, Written,
@@ -191,6 +193,21 @@ impl Lease {
     /// Ends the node as done, with its one result. Refused if the claim was lost before.
     pub fn complete(self, result: &Value) -> Result<Answer<Written>, Box<Unsettled>> {
         self.settle(|lease| lease.directory.complete(lease.id(), &lease.token, result))
+    }
+
+    /// The same with the JSON that `from` gives, as in [`Directory::complete_from`].
+    pub fn complete_from(self, from: &mut dyn Read) -> Result<Answer<Written>, Box<Unsettled>> {
+        self.settle(|lease| lease.directory.complete_from(lease.id(), &lease.token, from))
+    }
+
+    /// The same with a program's output, as in [`Directory::complete_from_output`].
+    pub fn complete_from_output(self, from: &mut dyn Read) -> Result<Answer<Written>, Box<Unsettled>> {
+        self.settle(|lease| lease.directory.complete_from_output(lease.id(), &lease.token, from))
+    }
+
+    /// The task's input, to be read piece by piece, wherever it is kept; `null` if it has none.
+    pub fn open_input(&self) -> Result<Opened> {
+        self.directory.open_input(&self.acquired.node)
     }
 
     /// Gives the node back with its attempt counted: to be taken after a backoff, or failed if that was the last.

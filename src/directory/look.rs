@@ -72,6 +72,14 @@ impl Directory {
             place: self.place(Some(&unreadable.id)),
             what: unreadable.error.to_string(),
         }));
+        for (place, what) in self.missing_blobs(&seen.nodes) {
+            findings.push(Finding { gravity: Gravity::Fault, place, what });
+        }
+        for key in self.left_over_blobs()? {
+            let what = "left over by a process that died; no record names it, and `claim prune` removes it";
+            let (place, what) = (self.store.place(Some(&key)), what.to_owned());
+            findings.push(Finding { gravity: Gravity::Leftover, place, what });
+        }
         for key in self.receipts()? {
             if let Err(error) = self.receipt_at(&key) {
                 let (place, what) = (self.store.place(Some(&key)), error.to_string());

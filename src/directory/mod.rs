@@ -1,5 +1,6 @@
 //! Operations on a claim directory: read, decide, swap.
 
+mod blobs;
 mod claims;
 mod control;
 mod hints;
@@ -32,6 +33,7 @@ use crate::host::{Host, Os};
 use crate::store::Store;
 use crate::store::files::{FileStore, Options};
 
+pub use blobs::Opened;
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
 pub use mail::MailSeen;

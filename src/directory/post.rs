@@ -1,5 +1,7 @@
 //! Plain messages: tasks that nobody named.
 
+use std::io::Read;
+
 use super::Directory;
 use crate::domain::{Answer, Node, Reason, Submission, Submitted, WorkKey, message_id};
 use crate::error::Result;
@@ -9,15 +11,34 @@ impl Directory {
     /// Submits a task under an id made for it, for whoever takes it. With a `key`, the same key and input in the same
     /// queue within 7 days is the task that is there, as a replay; another input is refused ([`Reason::OtherWork`]).
     pub fn post(&self, request: &Submission, key: Option<&WorkKey>) -> Result<Answer<Submitted>> {
+        self.post_with(request, key, None)
+    }
+
+    /// The same with the JSON that `input` gives as the task's input, as in [`Directory::complete_from`].
+    pub fn post_from(
+        &self,
+        request: &Submission,
+        key: Option<&WorkKey>,
+        input: &mut dyn Read,
+    ) -> Result<Answer<Submitted>> {
+        self.post_with(request, key, Some(input))
+    }
+
+    fn post_with(
+        &self,
+        request: &Submission,
+        key: Option<&WorkKey>,
+        input: Option<&mut dyn Read>,
+    ) -> Result<Answer<Submitted>> {
         let Some(key) = key else {
             let id = match &self.receipt {
                 Some(receipt) => receipt.message()?,
                 None => message_id(self.host.random()?)?,
             };
-            return self.submit(&id, request);
+            return self.submit_with(&id, request, input);
         };
         let id = self.stands_for(request, key)?;
-        Ok(match self.submit(&id, request)? {
+        Ok(match self.submit_with(&id, request, input)? {
             Ok(submitted) => Ok(Submitted { replay: submitted.existing, ..submitted }),
             Err(refusal) if refusal.reason == Reason::OtherInput => Err(refusal.because(Reason::OtherWork)),
             Err(refusal) => Err(refusal),

@@ -29,6 +29,8 @@ pub struct Pruned {
     pub messages: usize,
     /// How many nodes' inputs and results.
     pub results: usize,
+    /// How many blobs that no record names, left over by writers that died.
+    pub blobs: usize,
 }
 
 /// A request that shows a receipt.
@@ -75,14 +77,26 @@ impl Directory {
         arguments: impl FnOnce() -> Value,
         mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Step<T>,
     ) -> Result<Answer<T>> {
+        let decide = |node: &Node, facts: &Facts<'_>, write| Ok(Some(decide(node, facts, write)));
+        self.rounds_once(id, operation, owner, arguments, decide)
+    }
+
+    /// The same for a decision that may need something done first, and then answers `None`.
+    pub(super) fn rounds_once<T: Recorded>(
+        &self,
+        id: &NodeId,
+        operation: &str,
+        owner: Option<&str>,
+        arguments: impl FnOnce() -> Value,
+        decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Result<Option<Step<T>>>,
+    ) -> Result<Answer<T>> {
         let request =
             |receipt| Request::new(receipt, Fingerprint::of(operation, owner, id.as_str(), arguments()));
         let once = self.receipt.as_ref().map(request).transpose()?;
-        self.rounds_as(once.as_ref(), id, |node, facts, write| Ok(Some(decide(node, facts, write))))
+        self.rounds_as(once.as_ref(), id, decide)
     }
 
-    /// The same for a request that is known, if there is one, and a decision that may need something done first, and
-    /// then answers `None`.
+    /// The same for a request that is known, if there is one.
     pub(super) fn rounds_as<T: Recorded>(
         &self,
         once: Option<&Request>,
@@ -246,6 +260,7 @@ impl Directory {
         let mut pruned = Pruned {
             messages: self.prune_mail(before, dry_run)?,
             results: self.prune_results(before, dry_run)?,
+            blobs: self.prune_blobs(dry_run)?,
             ..Pruned::default()
         };
         for key in self.receipts()? {

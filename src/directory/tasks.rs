@@ -1,9 +1,14 @@
 //! Tasks: submitting, reviewing, giving back for another attempt, giving up.
 
+use std::io::Read;
+
 use serde_json::json;
 
 use super::Directory;
-use crate::domain::{self, Answer, Refusal, Retry, Submission, Submitted, Text, Token, Verdict, Written};
+use super::blobs::Form;
+use crate::domain::{
+    self, Answer, Content, Refusal, Retry, Submission, Submitted, Text, Token, Verdict, Written,
+};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
 use crate::store::Key;
@@ -13,7 +18,26 @@ impl Directory {
     ///
     /// What it waits for must have been submitted before, and it itself not yet: so no circle can close.
     pub fn submit(&self, id: &NodeId, request: &Submission) -> Result<Answer<Submitted>> {
-        domain::admit(request.input_value())?;
+        self.submit_with(id, request, None)
+    }
+
+    /// The same with the JSON that `input` gives as the task's input, as in [`Directory::complete_from`].
+    pub fn submit_from(
+        &self,
+        id: &NodeId,
+        request: &Submission,
+        input: &mut dyn Read,
+    ) -> Result<Answer<Submitted>> {
+        self.submit_with(id, request, Some(input))
+    }
+
+    /// Submits with another input, if one is given.
+    pub(super) fn submit_with(
+        &self,
+        id: &NodeId,
+        request: &Submission,
+        input: Option<&mut dyn Read>,
+    ) -> Result<Answer<Submitted>> {
         for on in request.dependencies() {
             if on == id {
                 return Err(Error::usage(format!("a task can't wait for itself: {id}")));
@@ -22,18 +46,44 @@ impl Directory {
                 return Ok(Err(Refusal::not_submitted(on)));
             }
         }
-        self.register(id, request.dependencies())?;
-        let answer = self.update_once(
-            id,
-            "add",
-            Some(request.submitter()),
-            || request.arguments(),
-            |node, facts, write| domain::submit(node, facts, request, write),
-        )?;
+        let part = || self.input_part();
+        let content = match (input, request.input_content()) {
+            (Some(from), _) => self.content_from(id, from, Form::Json, part)?,
+            (None, Content::Value(value)) => self.content(id, value, part)?,
+            (None, blob) => Ok(blob.clone()),
+        };
+        let content = match content {
+            Ok(content) => content,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let request = &request.clone().content(content.clone());
+        let answer = self.submit_content(id, request, &content);
+        let answer = self.unless_named(&content, answer, |submitted| &submitted.node)?;
         if answer.as_ref().is_ok_and(|submitted| submitted.existing) {
             self.store.confirm(&Key::Node(id.clone()))?;
         }
         Ok(answer)
+    }
+
+    fn submit_content(
+        &self,
+        id: &NodeId,
+        request: &Submission,
+        input: &Content,
+    ) -> Result<Answer<Submitted>> {
+        self.register(id, request.dependencies())?;
+        let operation = match input {
+            Content::Value(_) => "add",
+            Content::Blob(_) => "add with a blob",
+        };
+        let owner = Some(request.submitter());
+        self.rounds_once(
+            id,
+            operation,
+            owner,
+            || request.arguments(),
+            |node, facts, write| self.naming(input, domain::submit(node, facts, request, write)),
+        )
     }
 
     /// Accepts the outcome of a done task, or sends it back. Once for each outcome.

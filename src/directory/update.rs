@@ -86,6 +86,7 @@ impl Directory {
             match replaced {
                 Replaced::Done => {
                     self.clear_hints(&plan, &next);
+                    self.forget_blobs(&node, &next);
                     if let Some(last) = &next.last_write {
                         // The effect stands; a receipt left pending is settled by whoever writes next.
                         let _ = self.settle_receipt(last, &next, None);

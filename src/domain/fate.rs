@@ -91,7 +91,7 @@ pub(crate) fn became(taken: &Node, now: &Node, facts: &Facts<'_>) -> Became {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Token, WriteId};
+    use crate::domain::record::{Content, Token, WriteId};
     use crate::domain::{Acquire, Facts, Force, Mint, acquire, complete, release};
     use crate::host::{Life, Now, Place};
     use crate::id::NodeId;
@@ -125,7 +125,8 @@ mod tests {
         // A node with a history: an attempt used up, and a takeover by force.
         let first = take(&Node::unowned(NodeId::new("n").unwrap()), 1, 0, false);
         let mine = take(&take(&first, 2, 40_000, false), 3, 0, true);
-        let done = at(0, |facts| complete(&mine, facts, &token(3), &1.into(), WRITE)).write.unwrap();
+        let done =
+            at(0, |facts| complete(&mine, facts, &token(3), &Content::Value(1.into()), WRITE)).write.unwrap();
         let forced = take(&mine, 4, 1, true);
         let lapsed = take(&mine, 4, 90_000, false);
         for (what, now, expected) in [

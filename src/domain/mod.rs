@@ -28,7 +28,7 @@ pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, attempt_json, for_show};
 pub(crate) use codec::{
-    MAX_RECORD_BYTES, admit, decode, decode_quota, decode_roster, encode_quota, encode_roster,
+    MAX_DEPTH, MAX_RECORD_BYTES, admit, decode, decode_quota, decode_roster, encode_quota, encode_roster,
     encode_within_limit,
 };
 pub use control::{Blocking, Cancel};
@@ -47,15 +47,16 @@ pub(crate) use receipt::{
     Carrier, Found, Receipt, Recorded, Target, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
-    Attempt, AttemptEnd, Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment,
-    Name, Need, Node, Note, Outcome, RepoPath, Resources, Review, State, Task, Token, TokenHash, WriteId,
+    Attempt, AttemptEnd, Blob, Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite,
+    Moment, Name, Need, Node, Note, Outcome, RepoPath, Resources, Review, State, Task, Token, TokenHash,
+    WriteId,
 };
-pub(crate) use record::{Part, invalid_path, outside, refuse_pattern, without_stars};
+pub(crate) use record::{Content, Part, invalid_path, outside, refuse_pattern, without_stars};
 pub use refusal::{Holder, Reason, Refusal, Stale};
 pub(crate) use remark::{detach, join, note};
 pub(crate) use roster::{Entry, EntryState, Pool, Roster, write_of};
 pub use settle::{Checked, Renewal, Retry, Written};
-pub(crate) use settle::{check, complete, given_back, reject, release, renew, retry};
+pub(crate) use settle::{check, complete, given_back, may_complete, reject, release, renew, retry};
 pub use shared::{PathClash, PoolFull, QuotaUsed};
 pub(crate) use standing::next_end_ms;
 pub use standing::{Facts, Lapse, Standing, standing};

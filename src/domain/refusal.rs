@@ -128,7 +128,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub(super) fn ended(ending: Ending, outcome: &Outcome) -> Reason {
+    pub(crate) fn ended(ending: Ending, outcome: &Outcome) -> Reason {
         Reason::Ended { ending, by: outcome.by.clone(), reason: outcome.reason.clone() }
     }
 

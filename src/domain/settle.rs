@@ -7,9 +7,7 @@ use serde_json::Value;
 use super::Step;
 use super::over::ended_by_time;
 use super::record::Ending;
-use super::record::{
-    AttemptEnd, Block, Claim, Delay, Moment, Node, Outcome, State, Token, WriteId, canonical_hash,
-};
+use super::record::{AttemptEnd, Block, Claim, Content, Delay, Moment, Node, Outcome, State, Token, WriteId};
 use super::refusal::{Holder, Reason, Refusal, Stale};
 use super::standing::{Facts, Standing, standing};
 
@@ -215,22 +213,31 @@ pub(crate) fn given_back(node: &Node, token: &Token, write: WriteId) -> Option<N
     Some(next)
 }
 
+/// The generation under which `token` may end the node as done, or has.
+pub(crate) fn may_complete(node: &Node, facts: &Facts<'_>, token: &Token) -> Step<u64> {
+    match standing(node, facts) {
+        Standing::Ended(Ending::Done, outcome) if outcome.token_hash == Some(token.hash()) => {
+            Step::answer(outcome.generation)
+        }
+        _ => match held(node, facts, token) {
+            Ok(_) => Step::answer(node.generation),
+            Err(reason) => Step::refuse(node, reason),
+        },
+    }
+}
+
 /// Ends the node as done with its one result. The same token and result again is a replay.
 pub(crate) fn complete(
     node: &Node,
     facts: &Facts<'_>,
     token: &Token,
-    result: &Value,
+    result: &Content,
     write: WriteId,
 ) -> Step<Written> {
     if let Standing::Ended(Ending::Done, outcome) = standing(node, facts)
         && outcome.token_hash == Some(token.hash())
     {
-        let same = match &outcome.result_hash {
-            Some(hash) => *hash == canonical_hash(result),
-            None => outcome.result == *result,
-        };
-        return if same {
+        return if is_same(outcome, result) {
             Step::answer(Written { node: node.clone(), replay: true })
         } else {
             Step::refuse(node, Reason::OtherResult)
@@ -241,11 +248,24 @@ pub(crate) fn complete(
         Err(reason) => return lost(node, facts, reason, write),
     };
     let now = facts.now.wall_ms;
-    let outcome = Outcome { result: result.clone(), ..Outcome::by_holder(node, claim, now, None) };
+    let (result, blob) = result.parts();
+    let outcome = Outcome { result, blob, ..Outcome::by_holder(node, claim, now, None) };
     let end = (AttemptEnd::Completed, None, now);
     let mut next = node.after_attempt(write, State::Done(outcome), claim, end);
     next.review = None; // one of an earlier outcome
     Written::step(next)
+}
+
+/// Is `result` the one that is recorded?
+fn is_same(outcome: &Outcome, result: &Content) -> bool {
+    if let Some(hash) = &outcome.result_hash {
+        return *hash == result.hash();
+    }
+    match (&outcome.blob, result) {
+        (Some(recorded), Content::Blob(blob)) => recorded.is_same(blob),
+        (None, Content::Value(value)) => outcome.result == *value,
+        _ => false,
+    }
 }
 
 #[cfg(test)]

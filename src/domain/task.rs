@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Step;
 use super::over::ended_by_time;
 use super::record::{
-    Delay, Ending, Moment, Name, Node, Outcome, Resources, Review, State, Task, WriteId, canonical_hash,
+    Content, Delay, Ending, Moment, Name, Node, Outcome, Resources, Review, State, Task, WriteId,
 };
 use super::refusal::{Reason, Refusal};
 use super::settle::Written;
@@ -19,7 +19,7 @@ use crate::time::When;
 pub struct Submission {
     by: String,
     title: Option<String>,
-    input: Value,
+    input: Content,
     queue: Name,
     project: Option<Name>,
     priority: u8,
@@ -41,7 +41,7 @@ impl Submission {
         Submission {
             by: owner.into(),
             title: None,
-            input: Value::Null,
+            input: Content::Value(Value::Null),
             queue: Task::default_queue(),
             project: None,
             priority: Task::DEFAULT_PRIORITY,
@@ -63,6 +63,12 @@ impl Submission {
 
     /// What a worker gets. It makes the task what it is: another input under the same id is refused.
     pub fn input(mut self, input: Value) -> Submission {
+        self.input = Content::Value(input);
+        self
+    }
+
+    /// The same with a value that is kept beside the record.
+    pub(crate) fn content(mut self, input: Content) -> Submission {
         self.input = input;
         self
     }
@@ -150,7 +156,7 @@ impl Submission {
         &self.queue
     }
 
-    pub(crate) fn input_value(&self) -> &Value {
+    pub(crate) fn input_content(&self) -> &Content {
         &self.input
     }
 
@@ -167,7 +173,7 @@ impl Submission {
             (self.deadline.map(When::arguments), self.not_before.map(When::arguments));
         json!([
             self.title,
-            self.input,
+            self.input.argument(),
             queue,
             project,
             self.priority,
@@ -182,10 +188,12 @@ impl Submission {
     }
 
     fn task(&self, facts: &Facts<'_>) -> Task {
+        let (input, input_blob) = self.input.parts();
         Task {
             title: self.title.clone(),
-            input: self.input.clone(),
-            input_hash: canonical_hash(&self.input),
+            input,
+            input_blob,
+            input_hash: self.input.hash(),
             queue: self.queue.clone(),
             project: self.project.clone(),
             priority: self.priority,
@@ -249,7 +257,7 @@ pub(crate) fn submit(
     write: WriteId,
 ) -> Step<Submitted> {
     if let Some(task) = &node.task {
-        if task.input_hash != canonical_hash(&request.input) {
+        if task.input_hash != request.input.hash() {
             return Step::refuse(node, Reason::OtherInput);
         }
         let differing = request.differing(node, task);

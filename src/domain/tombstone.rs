@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::record::{Node, Outcome, State, WriteId, canonical_hash};
+use super::record::{Content, Node, Outcome, State, WriteId};
 
 /// The tombstone of a node that has ended and was last written before `before_ms`: its input, its result and what was
 /// said on the way go; how it ended, who ended it, and the hashes stay, so that a repeated call is still told from one
@@ -16,10 +16,10 @@ pub(crate) fn entomb(node: &Node, before_ms: i64, write: WriteId) -> Option<Node
     if due || last_ms >= before_ms {
         return None;
     }
-    let bare = |outcome: &Outcome| Outcome {
-        result: Value::Null,
-        result_hash: Some(canonical_hash(&outcome.result)),
-        ..outcome.clone()
+    let bare = |outcome: &Outcome| {
+        let result =
+            outcome.blob.clone().map_or_else(|| Content::Value(outcome.result.clone()), Content::Blob);
+        Outcome { result: Value::Null, blob: None, result_hash: Some(result.hash()), ..outcome.clone() }
     };
     let state = match &node.state {
         State::Done(outcome) => State::Done(bare(outcome)),
@@ -33,6 +33,7 @@ pub(crate) fn entomb(node: &Node, before_ms: i64, write: WriteId) -> Option<Node
     next.notes.clear();
     if let Some(task) = &mut next.task {
         task.input = Value::Null;
+        task.input_blob = None;
     }
     Some(next)
 }

@@ -4,12 +4,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test suite: a failure is a panic
 
+use std::io::{self, Read};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Key, Prefix, Replaced, Store};
+use super::{Key, Measured, Prefix, Replaced, Store};
 use crate::id::NodeId;
 
 /// Checks that `store`, which must be empty, holds the contract. Threads share it.
@@ -17,6 +18,7 @@ pub fn check(store: &dyn Store) {
     a_cell_is_made_once(store);
     only_the_expected_bytes_are_replaced(store);
     an_entry_is_published_once(store);
+    a_large_entry_streams(store);
     lists_are_in_order_and_limited(store);
     nodes_are_in_order_of_their_ids(store);
     a_hint_comes_and_goes(store);
@@ -74,6 +76,42 @@ fn an_entry_is_published_once(store: &dyn Store) {
     assert!(store.remove(&key).unwrap());
     assert!(!store.remove(&key).unwrap());
     assert_eq!(store.read(&key).unwrap(), None);
+}
+
+fn a_large_entry_streams(store: &dyn Store) {
+    const LENGTH: u64 = 5 << 20; // more than a cell may have
+    let key = internal("contract/large/entry");
+    let publish = |from: &mut dyn Read, limit| {
+        let mut from = Measured::new(from, limit);
+        store.publish_from(&key, &mut from).map(|made| (made, from.streamed()))
+    };
+    let is_there = || !store.list(&Prefix::Internal("contract/large"), None, 9).unwrap().is_empty();
+    let bytes = || io::repeat(b'x').take(LENGTH);
+    assert!(publish(&mut bytes(), LENGTH - 1).is_err(), "more than the limit is refused");
+    let mut broken = bytes().chain(Broken);
+    assert!(publish(&mut broken, u64::MAX).is_err(), "what can't be read to its end is refused");
+    assert!(!is_there() && store.open(&key).unwrap().is_none(), "and nothing is left of it");
+    let (made, streamed) = publish(&mut bytes(), LENGTH).unwrap();
+    assert!(made && streamed.bytes == LENGTH);
+    assert!(!publish(&mut &b"other"[..], LENGTH).unwrap().0, "a name that is taken stays as it is");
+    let mut opened = store.open(&key).unwrap().unwrap();
+    let mut start = [0; 10];
+    opened.read_exact(&mut start).unwrap();
+    assert!(store.remove(&key).unwrap());
+    let (mut rest, mut hasher) = (Vec::new(), blake3::Hasher::new());
+    opened.read_to_end(&mut rest).unwrap();
+    hasher.update(&start).update(&rest);
+    assert_eq!((start.len() + rest.len()) as u64, LENGTH, "who has opened it reads it to its end");
+    assert_eq!(hasher.finalize().to_hex().as_str(), streamed.hash);
+}
+
+/// What can't be read.
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("broken"))
+    }
 }
 
 fn lists_are_in_order_and_limited(store: &dyn Store) {

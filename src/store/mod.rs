@@ -7,16 +7,20 @@
 pub mod contract;
 pub mod files;
 mod memory;
+mod stream;
 
 use std::fmt;
+use std::io::{Cursor, Read};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::id::NodeId;
 pub use memory::Memory;
+pub use stream::{Measured, Streamed};
 
-/// The most bytes a cell or an entry may have. What is larger was not written here, and is not read.
+/// The most bytes a cell may have, and an entry that is read at once. What is larger was not written here, and is not
+/// read.
 pub const MAX_CELL_BYTES: usize = 4 << 20;
 
 /// A name in the store: a node's, or one of the store's own.
@@ -92,6 +96,23 @@ pub trait Store: Send + Sync {
 
     /// Publishes an entry, or a cell's first contents, whole or not at all. `false`: the name is taken.
     fn publish(&self, key: &Key, bytes: &[u8]) -> Result<bool>;
+
+    /// Makes an entry of what `from` gives, which holds it to a limit; an error leaves none. Until this returns the
+    /// entry may be there in part, so nobody is told its name before. `false`: the name is taken.
+    fn publish_from(&self, key: &Key, from: &mut Measured<'_>) -> Result<bool> {
+        let mut bytes = Vec::new();
+        let read = from.read_to_end(&mut bytes);
+        read.map_err(|e| {
+            from.failed().unwrap_or_else(|| Error::io("read", "what is to be recorded".as_ref(), e))
+        })?;
+        self.publish(key, &bytes)
+    }
+
+    /// Opens an entry of whatever size to read it piece by piece; `None` if there is none. Who has opened it can read
+    /// it to its end, also if it is removed meanwhile.
+    fn open(&self, key: &Key) -> Result<Option<Box<dyn Read + Send>>> {
+        Ok(self.read(key)?.map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>))
+    }
 
     /// Removes an entry, whose name must never be used again. `false`: it was not there.
     fn remove(&self, key: &Key) -> Result<bool>;

@@ -63,6 +63,9 @@ pub struct Claimed {
     /// Of a task only.
     #[serde(default)]
     pub input: Value,
+    /// Of a task only, whose input is too large for the answer.
+    #[serde(default)]
+    pub input_blob: Value,
 }
 
 /// The JSON answer of a command that did not say yes.

@@ -1,6 +1,6 @@
 //! `claim acquire` and `claim next`.
 
-use claimdir::domain::{Acquired, Bound, Name, Node};
+use claimdir::domain::{Acquired, Blob, Bound, Name, Node};
 use claimdir::time::{rfc3339, rfc3339_seconds};
 use claimdir::{Acquire, Answer, Directory, Error, Force, Lease, Next, NodeId, Result, Token};
 use serde_json::json;
@@ -164,6 +164,9 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
     if let Some(task) = &node.task {
         fields["title"] = json!(task.title);
         fields["input"] = task.input.clone();
+        if let Some(blob) = &task.input_blob {
+            fields["input_blob"] = blob_json(&directory, node, blob);
+        }
     }
     let mut report = Report::yes(line, fields);
     if let Some(note) = takeover_note(&acquired) {
@@ -174,7 +177,7 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         report = report.note(format!("the claim that this request took is lost: {}", harmless(&message)));
     }
     if export {
-        report = report.lines(export_lines(&token, node, context));
+        report = report.lines(export_lines(&token, node, context, &directory));
     }
     if acquired.replay {
         return report;
@@ -186,7 +189,13 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
     })
 }
 
-fn export_lines(token: &Token, node: &Node, context: &Context) -> Vec<String> {
+/// Where a worker finds an input that is too large for the answer.
+fn blob_json(directory: &Directory, node: &Node, blob: &Blob) -> serde_json::Value {
+    let path = directory.blob_place(node, blob).ok();
+    json!({"path": path, "bytes": blob.bytes, "hash": blob.hash})
+}
+
+fn export_lines(token: &Token, node: &Node, context: &Context, directory: &Directory) -> Vec<String> {
     let dir = context.dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
     let (generation, attempt) = (node.generation.to_string(), node.attempt.to_string());
     let variables = [
@@ -198,7 +207,13 @@ fn export_lines(token: &Token, node: &Node, context: &Context) -> Vec<String> {
     ];
     let exported = variables.iter().map(|(name, value)| format!("export {name}={}", shell_word(value)));
     // For the shell alone: the environment of a program has no room for a large one.
-    let input = node.task.as_ref().map(|task| format!("CLAIM_INPUT={}", shell_word(&task.input.to_string())));
+    let input = node.task.as_ref().map(|task| match &task.input_blob {
+        None => format!("CLAIM_INPUT={}; unset CLAIM_INPUT_FILE", shell_word(&task.input.to_string())),
+        Some(blob) => {
+            let path = directory.blob_place(node, blob).unwrap_or_default();
+            format!("unset CLAIM_INPUT; CLAIM_INPUT_FILE={}", shell_word(&path))
+        }
+    });
     exported.chain(input).collect()
 }
 

@@ -1,6 +1,6 @@
 //! `claim show`, `why`, `list`. They write nothing and make no directory.
 
-use claimdir::domain::{Ending, Holder, Node, Standing, for_show};
+use claimdir::domain::{Blob, Ending, Holder, Node, Standing, for_show};
 use claimdir::time::{human, rfc3339_seconds};
 use claimdir::{Acquire, Code, Directory, Name, Refusal, Reserved, Result};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
     if let Some(task) = &node.task {
         lines.extend(task.title.as_ref().map(|title| format!("  title {}", harmless(title))));
         if !node.tombstoned {
-            lines.push(format!("  input {}", harmless(&task.input.to_string())));
+            lines.push(format!("  input {}", value_or_size(&task.input, task.input_blob.as_ref())));
         }
         if let Some(deadline) = &task.deadline {
             lines.push(format!("  deadline {}", rfc3339_seconds(deadline.wall_ms)));
@@ -119,7 +119,7 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
     if let claimdir::domain::State::Done(outcome) = &node.state
         && !node.tombstoned
     {
-        lines.push(format!("  result {}", harmless(&outcome.result.to_string())));
+        lines.push(format!("  result {}", value_or_size(&outcome.result, outcome.blob.as_ref())));
     }
     if node.tombstoned {
         lines.push("  tombstoned: its input and result were pruned".to_owned());
@@ -131,6 +131,14 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
         lines.push(format!("  forced by {}: {}", harmless(&forced.by), harmless(&forced.reason)));
     }
     Ok(Report::yes(String::new(), node_json(&node, &now)).lines(lines))
+}
+
+/// A value, or what is to be said of one that is too large to be shown.
+fn value_or_size(value: &Value, blob: Option<&Blob>) -> String {
+    match blob {
+        Some(blob) => format!("of {} bytes, blake3 {}", blob.bytes, harmless(&blob.hash)),
+        None => harmless(&value.to_string()).into_owned(),
+    }
 }
 
 /// What the claim has beside the node, or would bring along.

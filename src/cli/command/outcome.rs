@@ -12,7 +12,8 @@ use crate::cli::text::harmless;
 
 pub(crate) fn result(args: args::Outcome, context: &Context) -> Result<Report> {
     let id = id(&args.id)?;
-    let node = match context.directory()?.result(&id, args.wait)? {
+    let directory = context.directory()?;
+    let node = match directory.result(&id, args.wait)? {
         Ok(node) => node,
         Err(refusal) => return Ok(Report::refused(&refusal)),
     };
@@ -25,6 +26,13 @@ pub(crate) fn result(args: args::Outcome, context: &Context) -> Result<Report> {
         let (id, version, generation) = (node.id.clone(), node.version, node.generation);
         let refusal = Refusal { id, version, generation, reason: Reason::Ended { ending, by, reason } };
         return Ok(Report::refused(&refusal).under(fields));
+    }
+    if let Some(blob) = &outcome.blob {
+        let (by, bytes) = (harmless(&outcome.by), blob.bytes);
+        let generation = outcome.generation;
+        let line = format!("DONE {} by {by} generation={generation}, {bytes} bytes", harmless(id.as_str()));
+        let value = directory.open_blob(&node, blob)?;
+        return Ok(Report::yes(line, Value::Object(fields)).streaming("result", value));
     }
     let result = if node.tombstoned { "(pruned)".to_owned() } else { outcome.result.to_string() };
     let line = format!(

@@ -70,11 +70,13 @@ pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {
         count => format!(", {count} {what}"),
     };
     let (messages, results) = (more(pruned.messages, "messages"), more(pruned.results, "results"));
-    let line = format!("{word} {} receipts{messages}{results}", pruned.receipts);
+    let blobs = more(pruned.blobs, "blobs left over");
+    let line = format!("{word} {} receipts{messages}{results}{blobs}", pruned.receipts);
     let fields = json!({
         "receipts": pruned.receipts,
         "messages": pruned.messages,
         "results": pruned.results,
+        "blobs": pruned.blobs,
         "dry_run": args.dry_run,
     });
     Ok(Report::yes(line, fields))

@@ -226,8 +226,8 @@ fn conclude(
     let is_task = lease.acquired().node.task.is_some();
     let end = match (succeeded, result, args.then) {
         (true, Some(result), _) => End::Complete(result),
-        (true, None, Some(Then::Complete)) => End::Complete(Value::Null),
-        (true, None, None) if is_task => End::Complete(Value::Null),
+        (true, None, Some(Then::Complete)) => End::Complete(Value::Null.into()),
+        (true, None, None) if is_task => End::Complete(Value::Null.into()),
         (false, ..) if is_task => End::Retry(report::ending(ended.exit).1),
         _ => End::Release,
     };
@@ -240,6 +240,7 @@ fn conclude(
 
 /// Settles the claim. What went wrong, if anything did.
 fn settle(directory: &Directory, lease: Lease, end: End, facts: &mut Facts) -> Option<Report> {
+    let completes = matches!(end, End::Complete(_));
     match settle::settle(directory, lease, end) {
         Settlement::Settled(settled) => {
             facts.settled = settled;
@@ -248,6 +249,11 @@ fn settle(directory: &Directory, lease: Lease, end: End, facts: &mut Facts) -> O
         Settlement::Lost(refusal) => {
             facts.lost = true;
             Some(report::lost(&refusal))
+        }
+        // Output that is no result.
+        Settlement::Not(unsettled) if completes && unsettled.error.code() == Code::Usage => {
+            let report = facts.failed(&format!("no result was recorded: {}", unsettled.error));
+            settle(directory, unsettled.lease, End::Release, facts).or(Some(report))
         }
         Settlement::Not(unsettled) => Some(report::error(unsettled.error)),
     }

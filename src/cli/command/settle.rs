@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args;
 use crate::cli::context::{Context, id};
-use crate::cli::json::argument;
+use crate::cli::json::{Argument, argument, large_argument};
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
@@ -84,8 +84,13 @@ pub(crate) fn release(args: args::Release, context: &Context) -> Result<Report> 
 
 pub(crate) fn complete(args: args::Complete, context: &Context) -> Result<Report> {
     let (id, token) = held(&args.held)?;
-    let result = args.result.as_deref().map(|text| argument("--result", text)).transpose()?;
-    Ok(match context.directory_once(&args.once)?.complete(&id, &token, &result.unwrap_or(Value::Null))? {
+    let result = args.result.as_deref().map(|text| large_argument("--result", text)).transpose()?;
+    let directory = context.directory_once(&args.once)?;
+    let answer = match result.unwrap_or(Argument::Value(Value::Null)) {
+        Argument::Value(value) => directory.complete(&id, &token, &value),
+        Argument::Large(mut from) => directory.complete_from(&id, &token, &mut from),
+    };
+    Ok(match answer? {
         Ok(completed) => {
             let again = again(completed.replay);
             let line =

@@ -8,18 +8,23 @@ use serde_json::{Value, json};
 use super::settle::{again, claim_fields};
 use crate::cli::args;
 use crate::cli::context::{Context, id};
-use crate::cli::json::argument;
+use crate::cli::json::{Argument, large_argument};
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
 pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
     let task = args.id.as_deref().map(id).transpose()?;
     let key = args.work_key.map(WorkKey::new).transpose()?;
-    let input = args.input.as_deref().map(|text| argument("--input", text)).transpose()?;
+    let input = args.input.as_deref().map(|text| large_argument("--input", text)).transpose()?;
     let after = args.after.iter().map(|on| id(on)).collect::<Result<Vec<_>>>()?;
     let directory = context.directory_to_write_once(&args.once)?;
+    let (value, mut large) = match input {
+        Some(Argument::Large(from)) => (Value::Null, Some(from)),
+        Some(Argument::Value(value)) => (value, None),
+        None => (Value::Null, None),
+    };
     let mut request = Submission::by(context.owner(&directory)?.name)
-        .input(input.unwrap_or(Value::Null))
+        .input(value)
         .queue(Name::new(args.queue)?)
         .priority(args.priority)?
         .max_attempts(args.max_attempts)?;
@@ -43,9 +48,11 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
         request = request.subscriber(Name::new(name)?)?;
     }
     request = after.into_iter().fold(request, Submission::after);
-    let answer = match task {
-        Some(task) => directory.submit(&task, &request),
-        None => directory.post(&request, key.as_ref()),
+    let answer = match (task, &mut large) {
+        (Some(task), None) => directory.submit(&task, &request),
+        (Some(task), Some(from)) => directory.submit_from(&task, &request, from),
+        (None, None) => directory.post(&request, key.as_ref()),
+        (None, Some(from)) => directory.post_from(&request, key.as_ref(), from),
     };
     Ok(match answer? {
         Ok(submitted) => added(&submitted),

@@ -3,12 +3,14 @@
 //! A thread passes it on, so that a reader who is slow to take the output holds up nothing else. Without a reader there
 //! is nothing to hold up, and it is read as it comes.
 
+use std::env::temp_dir;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use claimdir::domain::Blob;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, ioctl_fionread, read, retry_on_intr, write};
@@ -16,14 +18,35 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::stdout;
 use serde_json::Value;
 
-use crate::cli::json::MAX_BYTES;
+use super::spool::{Large, Spool};
+
+/// How much is read before others have their turn.
+const READ_AT_ONCE: u64 = 1 << 20;
+
+/// A result.
+#[derive(Clone, Debug)]
+pub(crate) enum Produced {
+    Value(Value),
+    /// Output that is too large for a record.
+    Large(Large),
+}
+
+impl From<Value> for Produced {
+    fn from(value: Value) -> Produced {
+        Produced::Value(value)
+    }
+}
 
 /// What was kept.
 pub(crate) enum Captured {
     /// All of it.
     Whole(Vec<u8>),
+    /// All of it, and it is too large for a record.
+    Large(Large),
     /// It was passed on, and is more than a result may have.
     TooLong,
+    /// It was passed on, and there was no room to keep it.
+    Unkept(io::Error),
     /// It could not be passed on to the end.
     Untold(io::Error),
 }
@@ -55,7 +78,7 @@ impl Output {
     /// Keeps it, and passes nothing on.
     pub(crate) fn keep(self) -> io::Result<Capture> {
         fcntl_setfl(&self.0, OFlags::NONBLOCK)?;
-        Ok(Capture::Kept { from: Some(self.0), kept: Kept::default() })
+        Ok(Capture::Kept { from: Some(self.0), kept: Spool::default() })
     }
 }
 
@@ -69,7 +92,7 @@ pub(crate) enum Capture {
     Kept {
         /// Until all is read.
         from: Option<OwnedFd>,
-        kept: Kept,
+        kept: Spool,
     },
 }
 
@@ -100,7 +123,7 @@ impl Capture {
 
     /// Keeps what is there, within bounds: others wait for their turn too.
     pub(super) fn read(&mut self) {
-        self.read_up_to(MAX_BYTES);
+        self.read_up_to(READ_AT_ONCE);
     }
 
     fn read_up_to(&mut self, mut left: u64) {
@@ -140,35 +163,13 @@ impl Capture {
     }
 }
 
-/// Output, up to the most that a result may have.
-#[derive(Default)]
-pub(crate) struct Kept {
-    bytes: Vec<u8>,
-    too_long: bool,
-}
-
-impl Kept {
-    fn add(&mut self, piece: &[u8]) {
-        self.too_long |= (self.bytes.len() + piece.len()) as u64 > MAX_BYTES;
-        if self.too_long {
-            self.bytes = Vec::new();
-        } else {
-            self.bytes.extend_from_slice(piece);
-        }
-    }
-
-    fn captured(self) -> Captured {
-        if self.too_long { Captured::TooLong } else { Captured::Whole(self.bytes) }
-    }
-}
-
 /// Makes an eventfd readable.
 pub(crate) fn raise(event: &OwnedFd) {
     let _ = write(event, &1_u64.to_ne_bytes());
 }
 
 fn copy(from: &OwnedFd, stop: &OwnedFd) -> Captured {
-    let mut kept = Kept::default();
+    let mut kept = Spool::default();
     let mut buffer = vec![0; 64 << 10];
     // How much more to read, once that is known.
     let mut left = None;
@@ -217,10 +218,14 @@ fn tell(mut rest: &[u8]) -> rustix::io::Result<()> {
 }
 
 /// The output as a result, or why it can't be one.
-pub(crate) fn result(captured: Captured) -> Result<Value, String> {
+pub(crate) fn result(captured: Captured) -> Result<Produced, String> {
     match captured {
-        Captured::Whole(output) => parsed(output),
-        Captured::TooLong => Err(format!("the output has more than {MAX_BYTES} bytes")),
+        Captured::Whole(output) => parsed(output).map(Produced::Value),
+        Captured::Large(output) => Ok(Produced::Large(output)),
+        Captured::TooLong => Err(format!("the output has more than {} bytes", Blob::MAX_BYTES)),
+        Captured::Unkept(why) => {
+            Err(format!("the output could not be kept in {}: {why}", temp_dir().display()))
+        }
         Captured::Untold(why) => Err(format!("the output could not be passed on: {why}")),
     }
 }

@@ -7,6 +7,7 @@
 //!   signals   what is passed on
 //!   terminal  whose the terminal is
 //!   capture   the command's output, kept, and passed on where that is asked for
+//!     spool   how it is kept
 //! settle      the claim, as the command's end asks for
 //! report      what came of it
 //! ```
@@ -17,6 +18,7 @@ pub(super) mod lookup;
 pub(super) mod report;
 pub(super) mod settle;
 pub(super) mod signals;
+pub(super) mod spool;
 pub(super) mod stub;
 pub(super) mod supervise;
 pub(super) mod terminal;

@@ -2,8 +2,8 @@
 
 use claimdir::domain::{Fate, Retry, State, Text};
 use claimdir::{Directory, Lease, Refusal, Unsettled};
-use serde_json::Value;
 
+use super::capture::Produced;
 use super::report::Settled;
 use super::supervise::became;
 
@@ -11,7 +11,7 @@ use super::supervise::became;
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     /// It is done.
-    Complete(Value),
+    Complete(Produced),
     /// It goes back, and the attempt with it.
     Release,
     /// It goes back for another attempt; why.
@@ -33,7 +33,10 @@ pub(crate) enum Settlement {
 pub(crate) fn settle(directory: &Directory, lease: Lease, end: End) -> Settlement {
     let taken = lease.acquired().node.clone();
     let (settled, word) = match end {
-        End::Complete(result) => (lease.complete(&result), Settled::Completed),
+        End::Complete(Produced::Value(result)) => (lease.complete(&result), Settled::Completed),
+        End::Complete(Produced::Large(mut output)) => {
+            (lease.complete_from_output(&mut output), Settled::Completed)
+        }
         End::Release => (lease.release(), Settled::Released),
         End::Retry(reason) => {
             let how = Retry { reason: Some(reason), ..Retry::default() };

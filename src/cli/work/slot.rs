@@ -1,6 +1,7 @@
 //! One of a worker's slots: one task at a time.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use claimdir::domain::{Node, Text};
 use claimdir::{Error, Lease};
-use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ use crate::cli::report::say;
 use crate::cli::run::capture::{self, Output};
 use crate::cli::run::report::{Settled, ending};
 use crate::cli::run::settle::{self, Settlement};
+use crate::cli::run::spool;
 use crate::cli::run::stub::Stub;
 use crate::cli::run::supervise::{Ended, Exit, Hold, Supervisor};
 use crate::cli::text::harmless;
@@ -155,7 +157,7 @@ fn run(crew: &Crew, lease: &Lease, next: Waiting, starter: &mut Starter) -> Resu
     let heard = crew.orders.heard(crew.shutdown_timeout);
     let supervisor = Supervisor::new(&crew.directory, lease, stub.pid(), OnLost::Kill, heard)?;
     let capture = output.keep().map_err(passing("read the command's output"))?;
-    let input = input(&lease.acquired().node).map_err(passing("hand over the task's input"))?;
+    let input = input(lease).map_err(passing("hand over the task's input"))?;
     // Without a guard the lease has to end for those who outlive the command.
     let group = supervisor.group().filter(|group| crew.guard(*group).is_ok());
     let started = stub.go(lease, &crew.dir, input.as_fd()).map_err(passing("start the command"))?;
@@ -169,19 +171,18 @@ fn run(crew: &Crew, lease: &Lease, next: Waiting, starter: &mut Starter) -> Resu
     Ok(ended)
 }
 
-/// The task's input as a file to read, a line of JSON.
-fn input(task: &Node) -> io::Result<OwnedFd> {
-    let input = task.task.as_ref().map_or(&Value::Null, |task| &task.input);
-    let mut line = serde_json::to_vec(input)?;
-    line.push(b'\n');
-    let file = memfd_create("claim-input", MemfdFlags::CLOEXEC)?;
-    let mut rest = line.as_slice();
-    while !rest.is_empty() {
-        let count = rustix::io::retry_on_intr(|| rustix::io::write(&file, rest))?;
-        rest = rest.get(count..).unwrap_or_default();
-    }
-    seek(&file, SeekFrom::Start(0))?;
-    Ok(file)
+/// The task's input as a file to read, a line of JSON; one that is too large for memory comes as it is.
+fn input(lease: &Lease) -> io::Result<OwnedFd> {
+    let task = lease.acquired().node.task.as_ref();
+    let mut file = match task.and_then(|task| task.input_blob.as_ref()) {
+        Some(_) => spool::unnamed()?,
+        None => File::from(memfd_create("claim-input", MemfdFlags::CLOEXEC)?),
+    };
+    let mut input = lease.open_input().map_err(io::Error::other)?;
+    io::copy(&mut input, &mut file)?;
+    file.write_all(b"\n")?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 /// Settles the task as the command's end asks for.
@@ -217,7 +218,7 @@ fn conclude(crew: &Crew, lease: Lease, ended: Ended) -> Result<(), Trouble> {
                 finish(crew, lease, &task, settle::End::Retry(why.clone()), Some(&why))
             }
             Some(Ok(result)) => finish(crew, lease, &task, settle::End::Complete(result), None),
-            None => finish(crew, lease, &task, settle::End::Complete(Value::Null), None),
+            None => finish(crew, lease, &task, settle::End::Complete(Value::Null.into()), None),
         },
         Exit::Code(REJECTED) => {
             let reason = Text::new("a reason", how.clone())?;

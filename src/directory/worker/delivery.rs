@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Stop;
 use crate::directory::Lease;
-use crate::directory::keeper;
+use crate::directory::{Opened, keeper};
 use crate::domain::{Answer, Checked, Node, Refusal, Renewal, Retry, State, Text, Token, Written};
 use crate::error::Result;
 use crate::id::NodeId;
@@ -53,9 +53,14 @@ impl Delivery {
         &self.node.id
     }
 
-    /// The task's input, `null` if it has none.
+    /// The task's input, `null` if it has none, or if it has more than 16 KiB: then [`Delivery::open_input`] reads it.
     pub fn input(&self) -> &Value {
         self.node.task.as_ref().map_or(&Value::Null, |task| &task.input)
+    }
+
+    /// The task's input of whatever size, to be read piece by piece, wherever it is kept.
+    pub fn open_input(&self) -> Result<Opened> {
+        self.kept.open_input(&self.node)
     }
 
     /// The record as it was taken.

@@ -28,7 +28,7 @@ pub const FORMAT: u64 = 1;
 pub(crate) const MAX_RECORD_BYTES: usize = 4 << 20;
 
 /// The deepest that a user's value may be nested: reading a record stops at 128, and the value lies within it.
-const MAX_DEPTH: usize = 100;
+pub(crate) const MAX_DEPTH: usize = 100;
 
 /// Why bytes are no record of this node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -188,6 +188,7 @@ mod tests {
         let mut node = sample();
         let outcome = Outcome {
             result: nested(MAX_DEPTH),
+            blob: None,
             reason: None,
             by: "x".to_owned(),
             generation: 2,
@@ -200,6 +201,25 @@ mod tests {
         assert_eq!(decode(&node.id, &encode_within_limit(&node).unwrap()), Ok(node.clone()));
         node.progress = Some(Value::String("x".repeat(MAX_RECORD_BYTES)));
         assert!(encode_within_limit(&node).is_err());
+    }
+
+    #[test]
+    fn a_blob_keeps_what_is_not_known_of_it() {
+        let mut node = sample();
+        let blob =
+            json!({"name": "blobs/a/r2-1", "bytes": 20_000, "hash": "ff", "json": true, "new": [1.50]});
+        let mut json = to_json(&node, true);
+        json["state"] = json!("done");
+        json.insert(
+            "outcome".to_owned(),
+            json!({"state": "done", "result": null, "blob": blob, "by": "x", "generation": 2,
+                "at": "2026-11-29T00:00:00Z"}),
+        );
+        node = read::node(Fields::of("the record", Value::Object(json)).unwrap()).unwrap();
+        assert_eq!(node.blobs().map(|blob| blob.bytes).collect::<Vec<_>>(), [20_000]);
+        let again: Value = serde_json::from_slice(&encode(&node)).unwrap();
+        assert_eq!(again["outcome"]["blob"], blob);
+        assert_eq!(decode(&node.id, &encode(&node)), Ok(node));
     }
 
     #[test]

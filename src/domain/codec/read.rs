@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::Malformed;
 use super::fields::Fields;
 use crate::domain::record::{
-    Attempt, AttemptEnd, Block, Bound, Claim, Delay, Fingerprint, Forced, LastWrite, Moment, Name, Node,
-    Note, Outcome, RepoPath, Resources, Review, State, Task, TokenHash, WriteId,
+    Attempt, AttemptEnd, Blob, Block, Bound, Claim, Delay, Fingerprint, Forced, LastWrite, Moment, Name,
+    Node, Note, Outcome, RepoPath, Resources, Review, State, Task, TokenHash, WriteId,
 };
 use crate::host::{Group, Place, Process};
 use crate::id::NodeId;
@@ -92,6 +92,7 @@ fn task(mut fields: Fields) -> Result<Task, Malformed> {
     Ok(Task {
         title: fields.take("title")?,
         input: fields.take("input")?,
+        input_blob: fields.object("input_blob", blob)?,
         input_hash: fields.take("input_hash")?,
         queue: fields.with("queue", |name: Option<String>| {
             name.map_or_else(|| Some(Task::default_queue()), |name| Name::new(name).ok())
@@ -256,10 +257,21 @@ fn forced(mut fields: Fields) -> Result<Forced, Malformed> {
     })
 }
 
+fn blob(mut fields: Fields) -> Result<Blob, Malformed> {
+    Ok(Blob {
+        name: fields.take("name")?,
+        bytes: fields.count("bytes")?,
+        hash: fields.take("hash")?,
+        json: fields.take("json")?,
+        extra: fields.0,
+    })
+}
+
 fn outcome(mut fields: Fields) -> Result<Outcome, Malformed> {
     fields.0.shift_remove("state"); // said again for people; the record's own state decides
     Ok(Outcome {
         result: fields.take("result")?,
+        blob: fields.object("blob", blob)?,
         reason: fields.take("reason")?,
         by: fields.take("by")?,
         generation: fields.count("generation")?,

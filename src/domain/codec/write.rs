@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::FORMAT;
 use crate::domain::record::{
-    Attempt, Block, Bound, Claim, Delay, Forced, LastWrite, Moment, Name, Node, Note, Outcome, Resources,
-    Review, State, Task,
+    Attempt, Blob, Block, Bound, Claim, Delay, Forced, LastWrite, Moment, Name, Node, Note, Outcome,
+    Resources, Review, State, Task,
 };
 use crate::host::{Group, Place};
 use crate::time::rfc3339;
@@ -139,6 +139,9 @@ fn task_json(task: &Task) -> Value {
         "by": task.by,
         "submitted_at": rfc3339(task.submitted_ms),
     });
+    if let Some(blob) = &task.input_blob {
+        json["input_blob"] = blob_json(blob);
+    }
     put_resources(&mut json, &task.resources);
     if let Some(deadline) = &task.deadline {
         let clock = clock_json("at_mono_ms", deadline);
@@ -200,6 +203,11 @@ fn claim_json(claim: &Claim, secrets: bool) -> Value {
     with_extra(json, &claim.extra)
 }
 
+fn blob_json(blob: &Blob) -> Value {
+    let Blob { name, bytes, hash, json, extra } = blob;
+    with_extra(json!({"name": name, "bytes": bytes, "hash": hash, "json": json}), extra)
+}
+
 fn outcome_json(state: &str, outcome: &Outcome, secrets: bool) -> Value {
     let mut json = json!({
         "state": state,
@@ -209,6 +217,9 @@ fn outcome_json(state: &str, outcome: &Outcome, secrets: bool) -> Value {
         "generation": outcome.generation,
         "at": rfc3339(outcome.at_ms),
     });
+    if let Some(blob) = &outcome.blob {
+        json["blob"] = blob_json(blob);
+    }
     if secrets {
         json["token_hash"] = json!(outcome.token_hash.map(|hash| hash.hex()));
         if let Some(hash) = &outcome.result_hash {

@@ -151,6 +151,7 @@ mod tests {
         Task {
             title: None,
             input: Value::Null,
+            input_blob: None,
             input_hash: String::new(),
             queue: Name::new("a/b").unwrap(),
             project: project.map(|name| Name::new(name).unwrap()),

@@ -1,5 +1,6 @@
 //! What records say: types only, and what follows from them alone.
 
+mod blob;
 mod history;
 mod name;
 mod node;
@@ -9,6 +10,8 @@ mod resources;
 mod task;
 mod token;
 
+pub use blob::Blob;
+pub(crate) use blob::Content;
 pub(in crate::domain) use history::keep_newest;
 pub use history::{Attempt, AttemptEnd, Note};
 pub use name::Name;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::blob::Blob;
 use super::history::{Attempt, Note};
 use super::request::LastWrite;
 use super::resources::Resources;
@@ -90,6 +91,13 @@ impl Node {
             State::Cancelled(outcome) => Some((Ending::Cancelled, outcome)),
             State::Expired(outcome) => Some((Ending::Expired, outcome)),
         }
+    }
+
+    /// What the record keeps beside it: its input, its result.
+    pub fn blobs(&self) -> impl Iterator<Item = &Blob> {
+        let input = self.task.as_ref().and_then(|task| task.input_blob.as_ref());
+        let result = self.outcome().and_then(|(_, outcome)| outcome.blob.as_ref());
+        input.into_iter().chain(result)
     }
 
     /// The claim on disk, live or over.
@@ -225,8 +233,10 @@ pub struct Forced {
 /// How a node ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The result given, `null` if none was.
+    /// The result given, `null` if none was, or if it is a blob.
     pub result: Value,
+    /// Where the result is, if it is too large for the record.
+    pub blob: Option<Blob>,
     /// The reason given.
     pub reason: Option<String>,
     /// Who ended it.
@@ -237,7 +247,7 @@ pub struct Outcome {
     pub at_ms: i64,
     /// The hash of the token that ended it, so that a repeated call is known as one.
     pub token_hash: Option<TokenHash>,
-    /// In a tombstone, the blake3 hash of the result in canonical form.
+    /// In a tombstone, the blake3 hash of the result in canonical form, or of a blob's bytes.
     pub result_hash: Option<String>,
     /// Fields that this program doesn't know.
     pub extra: Map<String, Value>,
@@ -248,6 +258,7 @@ impl Outcome {
     pub(crate) fn by_holder(node: &Node, claim: &Claim, at_ms: i64, reason: Option<String>) -> Outcome {
         Outcome {
             result: Value::Null,
+            blob: None,
             reason,
             by: claim.owner.clone(),
             generation: node.generation,
@@ -262,6 +273,7 @@ impl Outcome {
     pub(crate) fn without_result(node: &Node, at_ms: i64, by: &str, reason: String) -> Outcome {
         Outcome {
             result: Value::Null,
+            blob: None,
             reason: Some(reason),
             by: by.to_owned(),
             generation: node.generation,

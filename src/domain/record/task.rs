@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::blob::Blob;
 use super::name::Name;
 use super::node::{Ending, Moment, Node, State};
 use super::resources::Resources;
@@ -12,9 +13,11 @@ use crate::id::NodeId;
 pub struct Task {
     /// What a person reads.
     pub title: Option<String>,
-    /// What a worker gets; `null` if nothing was said.
+    /// What a worker gets; `null` if nothing was said, or if it is a blob.
     pub input: Value,
-    /// The blake3 hash of the input in canonical form, which stays when the input goes.
+    /// Where the input is, if it is too large for the record.
+    pub input_blob: Option<Blob>,
+    /// The blake3 hash of the input in canonical form, or of a blob's bytes, which stays when the input goes.
     pub input_hash: String,
     /// Who takes it with `next` asks for this queue.
     pub queue: Name,

@@ -1,7 +1,8 @@
 //! The real files, through descriptors of folders, so that no link on the way leads anywhere else.
 
 use std::ffi::{CStr, OsStr};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use crate::error::{Error, Result};
 
 /// One `getdents64` into a buffer of this size reads a small folder as a snapshot.
 const LIST_BUFFER: usize = 256 << 10;
+
+/// How much of a large file is held at a time.
+const STREAM_BUFFER: usize = 64 << 10;
 
 /// A claim directory on a disk.
 pub struct Disk {
@@ -96,8 +100,9 @@ impl Disk {
     }
 }
 
-impl Files for Disk {
-    fn read(&self, path: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
+impl Disk {
+    /// Opens a regular file; its size.
+    fn regular(&self, path: &str) -> io::Result<Option<(OwnedFd, usize)>> {
         let (folder, name) = match self.at(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             at => at?,
@@ -119,11 +124,34 @@ impl Files for Disk {
             FileType::Directory => return Err(irregular("a folder, and a record is a regular file")),
             _ => return Err(irregular("a pipe or a device, and a record is a regular file")),
         }
-        let size = usize::try_from(found.st_size).unwrap_or(usize::MAX);
+        Ok(Some((file, usize::try_from(found.st_size).unwrap_or(usize::MAX))))
+    }
+
+    /// Makes a file that `fill` fills; none is left if that fails.
+    fn make(&self, path: &str, sync: bool, fill: impl FnOnce(&OwnedFd) -> io::Result<()>) -> io::Result<()> {
+        let (folder, name) = self.at(path)?;
+        let file = create(folder.as_fd(), name)?;
+        step();
+        let written = fill(&file)
+            .and_then(|()| if sync { rustix::fs::fdatasync(&file).map_err(io::Error::from) } else { Ok(()) });
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
+        }
+        written
+    }
+}
+
+impl Files for Disk {
+    fn read(&self, path: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let Some((file, size)) = self.regular(path)? else { return Ok(None) };
         if size > limit {
             return Err(irregular("larger than a record may be"));
         }
         read_whole(file.as_fd(), size).map(Some)
+    }
+
+    fn open(&self, path: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
+        Ok(self.regular(path)?.map(|(file, _)| Box::new(File::from(file)) as Box<dyn Read + Send>))
     }
 
     fn create(&self, path: &str) -> io::Result<()> {
@@ -132,15 +160,21 @@ impl Files for Disk {
     }
 
     fn write(&self, path: &str, bytes: &[u8], sync: bool) -> io::Result<()> {
-        let (folder, name) = self.at(path)?;
-        let file = create(folder.as_fd(), name)?;
-        step();
-        let written = write_whole(file.as_fd(), bytes)
-            .and_then(|()| if sync { rustix::fs::fdatasync(&file).map_err(io::Error::from) } else { Ok(()) });
-        if written.is_err() {
-            let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
-        }
-        written
+        self.make(path, sync, |file| write_whole(file.as_fd(), bytes))
+    }
+
+    fn write_from(&self, path: &str, from: &mut dyn Read, sync: bool) -> io::Result<()> {
+        let mut buffer = vec![0; STREAM_BUFFER];
+        self.make(path, sync, |file| {
+            loop {
+                match from.read(&mut buffer) {
+                    Ok(0) => return Ok(()),
+                    Ok(count) => write_whole(file.as_fd(), buffer.get(..count).unwrap_or_default())?,
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        })
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! The engine's calls, and what they share.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::listing::{Unlisted, Walk};
@@ -11,7 +11,9 @@ use super::{Disk, Entry, Files, Irregular, intent, layout, names, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::id::NodeId;
-use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Prefix, Replaced, Store, Watch, parts_by_listing};
+use crate::store::{
+    Finding, Gravity, Key, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch, parts_by_listing,
+};
 
 /// How often a name is tried whose folder was removed by others. Each time takes one of their calls at just the
 /// wrong moment.
@@ -120,11 +122,16 @@ impl<F: Files> FileStore<F> {
 
     /// Makes an empty file. `false`: the name is taken.
     fn create(&self, path: &str) -> Result<bool> {
-        let made = match self.in_folder(path, || self.files.create(path)) {
+        self.made(path, || self.files.create(path))
+    }
+
+    /// Makes a name at `path` by `make`, and before it whatever is missing above. `false`: the name is taken.
+    fn made(&self, path: &str, mut make: impl FnMut() -> io::Result<()>) -> Result<bool> {
+        let made = match self.in_folder(path, &mut make) {
             // The claim directory itself is not there yet.
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 layout::make(self)?;
-                self.in_folder(path, || self.files.create(path))
+                self.in_folder(path, &mut make)
             }
             made => made,
         };
@@ -137,7 +144,7 @@ impl<F: Files> FileStore<F> {
 
     /// Makes a name at `path`, and the folders above it if they are missing. Whoever takes the last hint out of
     /// a folder removes it, also between its making and its use; so this is tried again.
-    fn in_folder(&self, path: &str, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    fn in_folder(&self, path: &str, mut act: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         let mut done = act();
         for _ in 0..FOLDER_TRIES {
             let is_missing = matches!(&done, Err(e) if e.kind() == ErrorKind::NotFound);
@@ -259,6 +266,29 @@ impl<F: Files> Store for FileStore<F> {
         let published = published?;
         self.sync_names(&path)?;
         Ok(published)
+    }
+
+    /// Written at its name at once: what is staged and takes its time would be swept as left over.
+    fn publish_from(&self, key: &Key, from: &mut Measured<'_>) -> Result<bool> {
+        let path = Self::path_of(key);
+        if !self.whole.load(Ordering::Relaxed) {
+            layout::make(self)?; // whoever began it may have been stopped
+        }
+        let made = self.made(&path, || self.files.write_from(&path, from, self.sync));
+        if let Some(error) = from.failed() {
+            return Err(error);
+        }
+        let made = made?;
+        match self.sync_names(&path) {
+            // Somebody removed it meanwhile, and the folder with it.
+            Err(_) if matches!(self.files.open(&path), Ok(None)) => Ok(made),
+            synced => synced.map(|()| made),
+        }
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Box<dyn Read + Send>>> {
+        let path = Self::path_of(key);
+        self.files.open(&path).map_err(|e| self.error("read", &path, e))
     }
 
     fn remove(&self, key: &Key) -> Result<bool> {

@@ -7,6 +7,7 @@
 //!   .store/          all that is no node
 //!     format         the layout's version and the machine's id, published whole
 //!     intents/       replacements being written or announced; normally empty
+//!     blobs/         inputs and results that are too large for a record, a folder for each node
 //! ```
 
 mod disk;
@@ -20,7 +21,7 @@ mod swap;
 mod testing;
 mod watch;
 
-use std::io;
+use std::io::{self, Cursor, Read};
 
 pub use disk::Disk;
 pub use engine::{FileStore, Options};
@@ -36,6 +37,17 @@ pub trait Files: Send + Sync {
     fn create(&self, path: &str) -> io::Result<()>;
     /// Makes a file with these bytes, on disk if `sync`; `AlreadyExists` if the name is taken.
     fn write(&self, path: &str, bytes: &[u8], sync: bool) -> io::Result<()>;
+    /// The same with what `from` gives to its end, piece by piece; no file is left if that fails.
+    fn write_from(&self, path: &str, from: &mut dyn Read, sync: bool) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes)?;
+        self.write(path, &bytes, sync)
+    }
+    /// Opens a regular file of any size to read it piece by piece. `None`: not there.
+    fn open(&self, path: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
+        let bytes = self.read(path, usize::MAX)?;
+        Ok(bytes.map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>))
+    }
     /// Renames, over whatever carries the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Gives a file a second name; `AlreadyExists` if that is taken.
