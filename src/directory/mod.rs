@@ -2,6 +2,7 @@
 
 mod claims;
 mod control;
+mod gates;
 mod hints;
 mod keeper;
 mod lease;
@@ -17,6 +18,7 @@ mod quotas;
 mod receipts;
 mod reserve;
 mod roster;
+mod scopes;
 mod tasks;
 mod update;
 mod wait;
@@ -39,6 +41,7 @@ pub use paths::{Available, Reserved};
 pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
 pub use receipts::Pruned;
+pub use scopes::{ScopeCancelled, ScopeSeen};
 pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
 
 /// A claim directory. Cheap to clone; threads may share it.

@@ -30,8 +30,13 @@ impl Directory {
             || request.arguments(),
             |node, facts, write| domain::submit(node, facts, request, write),
         )?;
-        if answer.as_ref().is_ok_and(|submitted| submitted.existing) {
+        let Ok(submitted) = &answer else { return Ok(answer) };
+        if submitted.existing {
             self.store.confirm(&Key::Node(id.clone()))?;
+        } else if let Some(scope) = self.scope_halt(id)? {
+            // Whoever cancelled it may have looked before this task was there.
+            self.write_down(id)?;
+            return Ok(Err(Refusal::new(&submitted.node, scope.refusal())));
         }
         Ok(answer)
     }

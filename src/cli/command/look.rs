@@ -32,6 +32,10 @@ fn now(directory: &Directory, node: &Node) -> Now {
             Standing::Overdue { .. } => {
                 (StateFilter::Expired, "expired: its deadline has passed".to_owned(), None)
             }
+            Standing::CalledOff { scope, .. } => {
+                let says = format!("cancelled with its scope {} {}", scope.name, scope.by_and_why());
+                (StateFilter::Cancelled, says, None)
+            }
             Standing::Spent { claim, .. } => {
                 let says = format!("failed: the last attempt, of {}, is over", claim.owner);
                 (StateFilter::Failed, says, None)

@@ -178,6 +178,7 @@ impl<'a> Walk<'a> {
             | Standing::Lapsed { .. }
             | Standing::Spent { .. }
             | Standing::Overdue { .. }
+            | Standing::CalledOff { .. }
             | Standing::Adrift { .. } => Verdict::Take,
             _ if ahead => Verdict::PassBy,
             #[cfg(feature = "testing")]
