@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that can't go on has failed")]
 
+mod table;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use claimdir::store::files::Options;
 use claimdir::{Acquire, Directory, NodeId, ReceiptKey, RepoPath};
+use table::{folders, median, row};
 
 /// How often each thing is done; the middle time counts.
 const TIMES: usize = 201;
@@ -14,8 +17,7 @@ const TIMES: usize = 201;
 const RESERVED: usize = 1_000;
 
 fn main() {
-    let folders = [("disk", std::env::temp_dir()), ("tmpfs", "/dev/shm".into())];
-    for (name, folder) in folders.iter().filter(|(_, folder)| folder.is_dir()) {
+    for (name, folder) in &folders() {
         fresh(name, folder);
         crowded(name, folder);
     }
@@ -96,15 +98,4 @@ fn timed(act: impl FnOnce()) -> f64 {
     let start = Instant::now();
     act();
     start.elapsed().as_secs_f64() * 1e6
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// What was measured, and whether the target is met.
-fn row(what: &str, measured: &str, ratio: f64, most: f64) {
-    let verdict = if ratio <= most { "met" } else { "MISSED" };
-    println!("{what:<44} {measured:<34} {ratio:>6.2}  {most:>6.2}  {verdict}");
 }

@@ -11,7 +11,12 @@ for name in $(compgen -e | grep '^CLAIM' || true); do unset "$name"; done
 cargo build --quiet --release --bin claim --example minimal
 export BENCH_MINIMAL
 BENCH_MINIMAL=$(realpath "${CARGO_TARGET_DIR:-target}/release/examples/minimal")
-cargo bench --quiet --no-run --bench processes --bench claims --bench mail --bench paths
+cargo bench --quiet --no-run --bench processes --bench claims --bench mail --bench paths --bench queue
+# Others to measure beside; what can't be built is left out.
+peers=$PWD/target/peers
+if cargo build --quiet --release --locked --manifest-path benches/peers/Cargo.toml --target-dir "$peers"; then
+  export BENCH_PEERS=$peers/release/peers
+fi
 
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 echo "machine: $(nproc) x ${cpu:-unknown}, Linux $(uname -r), disk $(stat -f -c %T "$BENCH_DISK"), $(rustc --version)"
@@ -20,3 +25,4 @@ cargo bench --quiet --bench processes
 cargo bench --quiet --bench claims
 cargo bench --quiet --bench mail
 cargo bench --quiet --bench paths
+cargo bench --quiet --bench queue

@@ -79,6 +79,22 @@ pub enum Code {
 }
 
 impl Code {
+    /// Is it an error that trying again can't cure?
+    pub fn is_hopeless(self) -> bool {
+        matches!(
+            self,
+            Code::Usage
+                | Code::InvalidId
+                | Code::InvalidPath
+                | Code::NotFound
+                | Code::NoStore
+                | Code::AmbiguousStore
+                | Code::SharedFileSystem
+                | Code::PermissionDenied
+                | Code::FormatTooNew
+        )
+    }
+
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {

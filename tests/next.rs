@@ -139,3 +139,48 @@ fn wrong_usage_is_told_apart() {
     world.refused("next t", 2, "USAGE");
     assert!(!world.dir().exists());
 }
+
+#[test]
+fn with_a_receipt_a_retry_gets_the_same_task_and_token() {
+    let world = World::new();
+    for task in ["a", "b"] {
+        world.say(&format!("add {task}"));
+    }
+    let first: Value = world.json("next --owner w --receipt k").expect(0);
+    let again: Value = world.json("next --owner w --receipt k").expect(0);
+    assert_eq!(
+        (&first["id"], &first["replay"], &again["replay"]),
+        (&json!("a"), &json!(false), &json!(true))
+    );
+    assert_eq!((&again["id"], &again["token"]), (&first["id"], &first["token"]));
+    let conflict = world.refused("next --owner w --project p --receipt k", 4, "RECEIPT_CONFLICT");
+    assert!(conflict.message.contains("fingerprint"), "{conflict:?}");
+    world.refused("acquire b --owner w --receipt k", 4, "RECEIPT_CONFLICT");
+    let token = first["token"].as_str().unwrap();
+    assert_eq!(world.say(&format!("complete a --token {token}")).exit, 0);
+    let ended: Value = world.json("next --owner w --receipt k").expect(0);
+    assert_eq!((&ended["id"], &ended["lost"]), (&json!("a"), &json!(true)));
+    assert_eq!(world.stored("b")["generation"], 0, "nothing else was taken");
+    let said = race(&world, &vec![words("next --owner w --receipt r --json"); 8]);
+    let ids: BTreeSet<String> = said.iter().map(|said| said.expect::<Value>(0)["id"].to_string()).collect();
+    assert_eq!(ids.len(), 1, "{said:?}");
+}
+
+#[test]
+fn a_list_is_of_the_queue_and_the_projects_that_were_asked_for() {
+    let world = World::new();
+    world.say("add a --queue q --project p");
+    world.say("add b --queue q");
+    world.say("add c --project r");
+    world.take("bare");
+    let ids = |line: &str| -> Vec<String> {
+        let listed: Value = world.json(line).expect(0);
+        let nodes = listed["nodes"].as_array().unwrap();
+        nodes.iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids("list --queue q"), ["a", "b"]);
+    assert_eq!(ids("list --project p --project r"), ["a", "c"]);
+    assert_eq!(ids("list --queue q --project r"), [""; 0]);
+    assert_eq!(ids("list"), ["a", "b", "bare", "c"]);
+    world.refused("list --paths --queue q", 2, "USAGE");
+}

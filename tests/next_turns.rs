@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use claimdir::domain::{Node, Retry, Submission, Verdict};
 use claimdir::store::{Memory, Prefix, Store};
-use claimdir::{Acquire, Directory, Next, NodeId, Renewal, Token};
+use claimdir::{Acquire, Directory, Next, NodeId, ReceiptKey, Renewal, Token};
 use serde_json::json;
 use support::fake::Fake;
 use support::stops::Stops;
@@ -254,6 +254,93 @@ fn what_one_waits_for_is_accepted_beside_who_asks() {
         directory.complete(&id("d"), &token, &json!(1)).unwrap().unwrap();
         add(memory, "n", &["d"]);
         vec![reviewer("d"), adder("m", &["d"]), taker(told)]
+    });
+}
+
+/// Asks with the receipt.
+fn once(store: Arc<dyn Store>, to: &Told) {
+    let directory = over(store).with_receipt(ReceiptKey::new("k").unwrap());
+    if let Ok(Ok(lease)) = directory.try_next(&any()) {
+        let (token, acquired) = lease.leave();
+        to.lock()
+            .unwrap()
+            .push((format!("{} {}", acquired.node.id, token.reveal()), acquired.node.generation));
+    }
+}
+
+fn retrier(to: &Told) -> Actor {
+    let told = to.clone();
+    Box::new(move |store| once(store, &told))
+}
+
+/// All calls with the receipt were told of one claim, and took no other.
+fn check_once(memory: Arc<Memory>, told: Told) -> Box<dyn FnOnce()> {
+    Box::new(move || {
+        let earlier = told.lock().unwrap().clone();
+        once(memory.clone(), &told);
+        let told = told.lock().unwrap();
+        let different: BTreeSet<_> = told.iter().collect();
+        assert!(different.len() <= 1, "one request, two claims: {told:?}");
+        let nodes = over(memory.clone()).list().unwrap().nodes;
+        let by_us = |node: &&Node| node.claim().is_some_and(|claim| claim.owner == "w");
+        let held = nodes.iter().filter(by_us).count();
+        assert!(held <= 1, "one request holds {held}");
+        assert!(earlier.is_empty() || told.len() > earlier.len(), "the answer is there to stay");
+    })
+}
+
+#[test]
+fn a_receipt_takes_one_task_however_often_it_is_sent() {
+    let scenario = |memory: &Arc<Memory>, told: &Told, with: usize| -> Vec<Actor> {
+        add(memory, "x", &[]);
+        add(memory, "y", &[]);
+        let others: Told = Arc::default();
+        let third = match with {
+            0 => retrier(told),
+            _ => acquirer("x", &others),
+        };
+        vec![retrier(told), retrier(told), third]
+    };
+    for with in 0..2 {
+        explore(2, || {
+            let (memory, told) = (world(), Told::default());
+            let actors = scenario(&memory, &told, with);
+            Scenario { check: check_once(memory.clone(), told), memory, actors }
+        });
+        for stopped in 0..2 {
+            for calls in 0..80 {
+                let (memory, told) = (world(), Told::default());
+                for (me, actor) in scenario(&memory, &told, with).into_iter().enumerate() {
+                    let all: Arc<dyn Store> = memory.clone();
+                    actor(if me == stopped { Arc::new(Stops::after(calls, all)) } else { all });
+                }
+                check_once(memory, told)();
+            }
+        }
+    }
+}
+
+/// A store in which a call with the receipt has aimed at x and stood still, and `b` has taken x since; its token.
+fn aimed_at_x() -> (Arc<Memory>, Token) {
+    for calls in 0.. {
+        let memory = world();
+        add(&memory, "x", &[]);
+        add(&memory, "y", &[]);
+        once(Arc::new(Stops::after(calls, memory.clone())), &Told::default());
+        if !memory.list(&Prefix::Internal("receipts"), None, 1).unwrap().is_empty() {
+            let token = take(&memory, "x");
+            return (memory, token);
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_receipt_moves_to_another_task_only_once_the_first_has_passed_the_write_aimed_at() {
+    explore(2, || {
+        let ((memory, token), told) = (aimed_at_x(), Told::default());
+        let actors = vec![retrier(&told), retrier(&told), holder("x", &token, "release")];
+        Scenario { check: check_once(memory.clone(), told), memory, actors }
     });
 }
 

@@ -237,6 +237,23 @@ fn a_running_command_and_whoever_waits_end_with_their_scope() {
     assert!(ran.err.contains("its scope s was cancelled: enough"), "{ran:?}");
 }
 
+#[test]
+fn a_worker_ends_with_its_scope_and_its_command_is_stopped() {
+    let world = World::new();
+    world.say("add x --scope t");
+    world.say("add x --scope s");
+    let script =
+        r#"exec "$CLAIM" work --scope s --concurrency 2 -- sh -c 'echo $CLAIM_ID >there; exec sleep 1000'"#;
+    let worker = Running::spawn(&mut world.shell(script));
+    let there = world.root.join("there");
+    until("a command at work", || fs::read_to_string(&there).is_ok_and(|text| text == "@s/x\n"));
+    world.say("scope cancel s");
+    let worked = worker.said();
+    assert_eq!(worked.exit, 0, "{worked:?}");
+    assert_eq!(world.stored("@s/x")["state"], "cancelled");
+    assert_eq!(world.stored("@t/x")["state"], "ready");
+}
+
 fn quiet(_: &Trouble<'_>, _: Option<&Delivery>) {}
 
 #[test]

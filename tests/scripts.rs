@@ -395,7 +395,9 @@ fn an_export_that_lost_makes_a_shell_forget_an_earlier_claim() {
     let world = World::new();
     world.take("n --owner alice");
     let lost = world.say("acquire n --export");
-    let forget = |exit| format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT; (exit {exit})\n");
+    let forget = |exit| {
+        format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT CLAIM_INPUT; (exit {exit})\n")
+    };
     assert_eq!((lost.exit, lost.out), (1, forget(1)));
     assert!(lost.err.starts_with("lost n — already held by alice"), "{}", lost.err);
     let mut command = world.claim();

@@ -52,8 +52,8 @@ use std::time::Instant;
 use claimdir::domain::Reason;
 use pool::Pool;
 use search::{
-    Before, Case, complete, force, release, remove_and_take, renew, renew_longer, renew_shorter, renew_twice,
-    set_clock_ahead, set_clock_back, take,
+    Before, Case, add, complete, force, next, release, remove_and_take, renew, renew_longer, renew_shorter,
+    renew_twice, set_clock_ahead, set_clock_back, take,
 };
 use state::Verdict;
 use worker::{Held, Told};
@@ -136,6 +136,29 @@ fn with_trouble() -> Vec<Case> {
         Case::of("a power cut: renew, force", Claim, &[renew, force], 1).cuts(1),
         Case::of("a power cut: complete, complete", Claim, &[complete, complete], 1).cuts(1),
     ]
+}
+
+/// Tasks that are found by their hints, also by those who come after a power cut that took all hints.
+fn by_turn() -> Vec<Case> {
+    use Before::{Directory, Task, TaskClaim};
+    vec![
+        Case::of("next, next", Task, &[next, next], 2),
+        Case::of("next, next: late", Task, &[next, next], 1).jumps(1),
+        Case::of("next, acquire", Task, &[next, take], 2),
+        Case::of("next, release", TaskClaim, &[next, release], 1).jumps(1),
+        Case::of("next, renew", TaskClaim, &[next, renew], 2).jumps(1),
+        Case::of("next, add", Directory, &[next, add], 2),
+        Case::of("a kill: next, next", Task, &[next, next], 0).crashes(1),
+        Case::of("a kill: next, release", TaskClaim, &[next, release], 1).crashes(1),
+        Case::of("a fault: next, next", Task, &[next, next], 0).faults(1),
+        Case::of("a power cut: next", Task, &[next], 0).cuts(1),
+        Case::of("a power cut: next, release", TaskClaim, &[next, release], 0).cuts(1),
+    ]
+}
+
+#[test]
+fn every_order_of_those_who_ask_for_a_task_holds() {
+    search_all(by_turn());
 }
 
 fn search_all(cases: Vec<Case>) {

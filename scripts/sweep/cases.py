@@ -60,6 +60,27 @@ def completed(world):
     world.set_up("complete", world.node, "--result", '{"by": "alice"}', token=world.token)
 
 
+def submitted(world):
+    """A task that nobody has."""
+    world.set_up("add", world.node, "--input", "1", "--owner", "alice")
+
+
+def orphaned(world):
+    """A task whose worker has died, and its lease is over: not by the record alone, since its hint says when that is."""
+    submitted(world)
+    leased(world, "50ms")
+    record = json.loads(world.path(world.node).read_bytes())
+    end = record["claim"]["clock"]["ends_mono_ms"] / 1000
+    while time.monotonic() <= end + 0.001:
+        time.sleep(0.002)
+
+
+def pooled(world):
+    """A pool of one slot, which nobody has."""
+    made(world)
+    world.set_up("pool", "set", "gpu", "1")
+
+
 def reviewable(world):
     """A task that is done and waits for its review."""
     world.set_up("add", world.node, "--review", "--owner", "alice")
@@ -203,6 +224,11 @@ def acquire(name, situation, *options, late=frozenset({1, 3}), **more):
     return Case(f"acquire, {name}", argv, situation, effect=taken, late=late, **more)
 
 
+def take_next(name, situation, *options, **more):
+    argv = ("next", "--owner", "victim", "--lease", "LEASE", *options)
+    return Case(name, argv, situation, effect=taken, late=frozenset({1, 3}), meanwhile=("look", "take", "pass"), **more)
+
+
 def settle(name, effect, *argv, **more):
     late = frozenset({3, 4}) if effect is is_done else frozenset({3})
     meanwhile = ("look", "take", "release", "complete")
@@ -227,6 +253,10 @@ CASES = [
     acquire("with a receipt", made, "--receipt", "try-1", step=3),
     acquire("with a receipt, a claim that is over", expired, "--receipt", "try-1", step=3),
     acquire("with paths", made, "--path", "src/a", "--path", "src/b", elsewhere=True, step=3),
+    acquire("with a slot", pooled, "--pool", "gpu", elsewhere=True, step=3),
+    take_next("next", submitted, step=2),
+    take_next("next, a dead worker's task", orphaned, step=3),
+    take_next("next with a receipt", submitted, "--receipt", "try-1", step=4),
     Case("run", ("run", "NODE", "--owner", "victim", "--lease", "LEASE", "--", "sleep", "WORK"), made, effect=released,
          midway=taken, late=frozenset({75, 76}), step=8),
     Case("run with a receipt", ("run", "NODE", "--owner", "victim", "--lease", "LEASE", "--receipt", "try-1", "--", "sleep", "WORK"),

@@ -14,6 +14,7 @@ mod progress;
 mod report;
 mod run;
 mod text;
+mod work;
 
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
@@ -26,6 +27,9 @@ use report::Report;
 
 /// Parses, runs, prints; the exit code is the answer's.
 pub(crate) fn main() -> ExitCode {
+    if let Some(exit) = run::as_part() {
+        return exit;
+    }
     let args = match parse() {
         Ok(args) => args,
         Err(error) => return report::usage(&error, names_run()),

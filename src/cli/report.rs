@@ -106,6 +106,9 @@ impl Report {
 
     /// There is nothing to take, and why, as far as that is known.
     pub(crate) fn nothing(nothing: &Nothing) -> Report {
+        if let Some(refusal) = &nothing.barred {
+            return Report::refused(refusal);
+        }
         let code = nothing.code();
         if let Some(halt) = &nothing.cancelled {
             return Report::cancelled(halt);
@@ -358,12 +361,12 @@ fn write_whole(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
 /// What a shell evaluates where there is no claim to export: it forgets an earlier one, or what comes next would be
 /// done with that, and goes on as after a failure.
 fn export_nothing(exit: u8) -> String {
-    format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT; (exit {exit})\n")
+    format!("unset CLAIM_ID CLAIM_TOKEN CLAIM_GENERATION CLAIM_ATTEMPT CLAIM_INPUT; (exit {exit})\n")
 }
 
 /// Text for standard output, all of it or an error. The library's own handle takes a descriptor that can't be
 /// written for one that nobody reads.
-fn tell(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn tell(bytes: &[u8]) -> io::Result<()> {
     let out = io::stdout();
     File::from(out.as_fd().try_clone_to_owned()?).write_all(bytes)
 }

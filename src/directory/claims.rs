@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::receipts::Request;
 use super::reserve::Reservation;
 use super::{Directory, Lease};
 use crate::domain::{
-    self, Acquire, Acquired, Answer, Checked, Mint, Node, Reason, Refusal, Renewal, Stale, Standing, Step,
-    Token, Written, standing,
+    self, Acquire, Acquired, Answer, Checked, Fingerprint, Mint, Node, Reason, Refusal, Renewal, Stale,
+    Standing, Step, Token, WriteId, Written, standing,
 };
 use crate::error::Result;
 use crate::id::NodeId;
@@ -17,18 +18,29 @@ impl Directory {
     ///
     /// Of all who try at the same moment exactly one gets a [`Lease`].
     pub fn try_acquire(&self, id: &NodeId, request: &Acquire) -> Result<Answer<Lease>> {
+        let fingerprint =
+            || Fingerprint::of("acquire", Some(&request.owner), id.as_str(), request.arguments());
+        let once = self.receipt.as_ref().map(|key| Request::new(key, fingerprint())).transpose()?;
+        self.take(id, request, once.as_ref(), None)
+    }
+
+    /// Takes the node, only from the write `from` if one is named.
+    pub(super) fn take(
+        &self,
+        id: &NodeId,
+        request: &Acquire,
+        once: Option<&Request>,
+        from: Option<WriteId>,
+    ) -> Result<Answer<Lease>> {
         let mint = self.mint()?;
         let mut reservation = Reservation::new(&mint.token);
-        let answer = self.rounds_once(
-            id,
-            "acquire",
-            Some(&request.owner),
-            || request.arguments(),
-            |node, facts, write| {
-                let step = domain::acquire(node, facts, request, &Mint { write, ..mint.clone() });
-                self.reserve_first(&mut reservation, node, facts, step)
-            },
-        );
+        let answer = self.rounds_as(once, id, |node, facts, write| {
+            if from.is_some_and(|from| from != node.write) {
+                return Ok(Some(Step::refuse(node, Reason::StaleVersion { seen: node.version })));
+            }
+            let step = domain::acquire(node, facts, request, &Mint { write, ..mint.clone() });
+            self.reserve_first(&mut reservation, node, facts, step)
+        });
         // What is left of it is dead, or will be found overdue.
         let _ = self.reserved_in_vain(&reservation, &answer);
         let acquired = match answer? {

@@ -8,7 +8,7 @@ use super::Directory;
 use super::update::ROUNDS;
 use crate::domain::{
     Answer, Carrier, Facts, Fingerprint, Found, LastWrite, Node, Reason, Receipt, ReceiptKey, Recorded, Step,
-    WriteId, decode_receipt, encode_receipt, find,
+    Target, WriteId, decode_receipt, encode_receipt, find,
 };
 use crate::error::Result;
 use crate::id::NodeId;
@@ -75,22 +75,26 @@ impl Directory {
         arguments: impl FnOnce() -> Value,
         mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Step<T>,
     ) -> Result<Answer<T>> {
-        let decide = |node: &Node, facts: &Facts<'_>, write| Ok(Some(decide(node, facts, write)));
-        self.rounds_once(id, operation, owner, arguments, decide)
+        let request =
+            |receipt| Request::new(receipt, Fingerprint::of(operation, owner, id.as_str(), arguments()));
+        let once = self.receipt.as_ref().map(request).transpose()?;
+        self.rounds_as(once.as_ref(), id, |node, facts, write| Ok(Some(decide(node, facts, write))))
     }
 
-    /// The same for a decision that may need something done first, and then answers `None`.
-    pub(super) fn rounds_once<T: Recorded>(
+    /// The same for a request that is known, if there is one, and a decision that may need something done first, and
+    /// then answers `None`.
+    pub(super) fn rounds_as<T: Recorded>(
         &self,
+        once: Option<&Request>,
         id: &NodeId,
-        operation: &str,
-        owner: Option<&str>,
-        arguments: impl FnOnce() -> Value,
         mut decide: impl FnMut(&Node, &Facts<'_>, WriteId) -> Result<Option<Step<T>>>,
     ) -> Result<Answer<T>> {
-        let Some(receipt) = &self.receipt else { return self.rounds(id, decide) };
-        let request = Request::new(receipt, Fingerprint::of(operation, owner, id.as_str(), arguments()))?;
-        self.rounds(id, |node, facts, write| self.round(&request, node, facts, write, &mut decide))
+        match once {
+            None => self.rounds(id, decide),
+            Some(once) => {
+                self.rounds(id, |node, facts, write| self.round(once, node, facts, write, &mut decide))
+            }
+        }
     }
 
     /// One round: the node was read; now the receipt, then the decision.
@@ -116,7 +120,7 @@ impl Directory {
         let Some(mut step) = decide(node, facts, write)? else { return Ok(None) };
         if let (Some(next), Ok(answer)) = (&mut step.write, &step.answer) {
             // From here on the key is pinned to this request, also if it is refused later.
-            if !begun && !self.begin::<Node>(request, bytes)? {
+            if !begun && !self.begin::<Node>(request, None, bytes)? {
                 return Ok(None);
             }
             next.last_write = Some(request.write(answer.rest()));
@@ -153,8 +157,13 @@ impl Directory {
         self.settle_receipt(last, record, Some(key))
     }
 
-    /// Makes the receipt pending. `false`: somebody else did something to it.
-    pub(super) fn begin<R: Carrier>(&self, request: &Request, bytes: Option<Vec<u8>>) -> Result<bool> {
+    /// Makes the receipt pending, with what it aims at. `false`: somebody else did something to it.
+    pub(super) fn begin<R: Carrier>(
+        &self,
+        request: &Request,
+        target: Option<Target>,
+        bytes: Option<Vec<u8>>,
+    ) -> Result<bool> {
         #[cfg(feature = "testing")]
         if crate::testing::fault("no receipt before the effect") {
             return Ok(true);
@@ -162,6 +171,7 @@ impl Directory {
         let pending = Receipt::<R> {
             fingerprint: request.fingerprint.clone(),
             at_ms: self.host.now().wall_ms,
+            target,
             settled: None,
         };
         let pending = self.encode_receipt(&pending)?;
@@ -197,6 +207,7 @@ impl Directory {
             let settled = Receipt {
                 fingerprint: last.fingerprint.clone(),
                 at_ms: self.host.now().wall_ms,
+                target: None,
                 settled: Some((Box::new(record.clone().without_last_write()), last.answer.clone())),
             };
             match self.store.replace(&key, &bytes, &self.encode_receipt(&settled)?)? {
@@ -251,7 +262,7 @@ impl Directory {
         Ok(encode_receipt(receipt, WriteId::of(self.host.random()?)))
     }
 
-    fn decode_receipt<R: Carrier>(&self, key: &Key, bytes: &[u8]) -> Result<Option<Receipt<R>>> {
+    pub(super) fn decode_receipt<R: Carrier>(&self, key: &Key, bytes: &[u8]) -> Result<Option<Receipt<R>>> {
         decode_receipt(bytes).map_err(|why| self.unreadable(key, &why))
     }
 }

@@ -1,6 +1,6 @@
 //! What became of a claim, told by the record alone: settled with its token, or lost.
 
-use super::record::{Ending, Node, Outcome, State};
+use super::record::{Attempt, AttemptEnd, Ending, Node, Outcome, State};
 use super::refusal::Holder;
 use super::standing::{Facts, Standing, standing};
 
@@ -17,10 +17,16 @@ pub enum Fate {
 
 /// What became of the claim that made the record `taken`, now that the record says `now`.
 ///
-/// Only the token gives an attempt back, so the counter tells a claim that was released from one that was
+/// A task's record says how its attempts ended. Beside that only the token gives an attempt back, so the counter tells a claim that was released from one that was
 /// taken over, also when the next claim stands there already. Where it can't tell, the claim counts as lost.
 pub fn fate(taken: &Node, now: &Node) -> Fate {
     let token = taken.claim().map(|claim| claim.token_hash);
+    let by_token = [AttemptEnd::Completed, AttemptEnd::Retried, AttemptEnd::Rejected];
+    let is_its_end =
+        |attempt: &Attempt| attempt.generation == taken.generation && by_token.contains(&attempt.end);
+    if now.attempts.iter().any(is_its_end) {
+        return Fate::Settled;
+    }
     let given_back = taken.attempt.saturating_sub(1);
     let settled = match &now.state {
         State::Claimed(claim) if now.generation == taken.generation => {

@@ -48,7 +48,7 @@ pub(crate) use quota::Quota;
 pub use quota::Rate;
 pub use receipt::ReceiptKey;
 pub(crate) use receipt::{
-    Carrier, Found, Receipt, Recorded, decode as decode_receipt, encode as encode_receipt, find,
+    Carrier, Found, Receipt, Recorded, Target, decode as decode_receipt, encode as encode_receipt, find,
 };
 pub use record::{
     Attempt, AttemptEnd, Block, Bound, Claim, Delay, Ending, Fingerprint, Forced, Lack, LastWrite, Moment,

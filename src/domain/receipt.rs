@@ -93,8 +93,17 @@ pub(crate) struct Receipt<R> {
     pub(crate) fingerprint: Fingerprint,
     /// When it was written: milliseconds since 1970.
     pub(crate) at_ms: i64,
+    /// Of a request that chooses its node itself: the one it has aimed at.
+    pub(crate) target: Option<Target>,
     /// The answer once settled: the record as written, and the rest.
     pub(crate) settled: Option<(Box<R>, Value)>,
+}
+
+/// A node at one write: the only record that may be replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) id: NodeId,
+    pub(crate) write: WriteId,
 }
 
 /// What a retry finds.
@@ -145,11 +154,17 @@ pub(crate) fn decode<R: Carrier>(bytes: &[u8]) -> Result<Option<Receipt<R>>, Mal
     codec::check_format(&mut fields)?;
     let fingerprint = Fingerprint::recorded(fields.take("fingerprint")?);
     let at_ms = fields.time("at")?;
+    let target = fields.object("target", |mut target| {
+        Ok(Target {
+            id: target.with("id", |id: String| NodeId::new(id).ok())?,
+            write: target.with("write", WriteId::recorded)?,
+        })
+    })?;
     let settled = fields.object(R::FIELD, |mut answer| {
         let record = R::of(Fields::of("record", answer.take("record")?)?)?;
         Ok((Box::new(record), answer.take("rest")?))
     })?;
-    Ok(Some(Receipt { fingerprint, at_ms, settled }))
+    Ok(Some(Receipt { fingerprint, at_ms, target, settled }))
 }
 
 /// The receipt's bytes. `write` makes them differ from all others.
@@ -159,6 +174,9 @@ pub(crate) fn encode<R: Carrier>(receipt: &Receipt<R>, write: WriteId) -> Vec<u8
     map.insert("write".to_owned(), json!(write.to_string()));
     map.insert("at".to_owned(), json!(rfc3339(receipt.at_ms)));
     map.insert("fingerprint".to_owned(), json!(receipt.fingerprint.hex()));
+    if let Some(Target { id, write }) = &receipt.target {
+        map.insert("target".to_owned(), json!({"id": id.as_str(), "write": write.to_string()}));
+    }
     if let Some((record, rest)) = &receipt.settled {
         map.insert(R::FIELD.to_owned(), json!({"record": record.to_json(), "rest": rest}));
     }

@@ -111,6 +111,12 @@ pub trait Store: Send + Sync {
     /// An engine for many keys lets it cost what it returns, not what there is.
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>>;
 
+    /// The parts that stand next below `folder` in the names of internal keys, in order. One that has just been left
+    /// empty may be among them. An engine that can tell without reading what is below them should.
+    fn parts(&self, folder: &str) -> Result<Vec<String>> {
+        parts_by_listing(self, folder)
+    }
+
     /// All nodes in order of their ids, past the folders that can't be read; each of those is told to `unreadable`.
     fn nodes(&self, unreadable: &mut dyn FnMut(NodeId, Error)) -> Result<Vec<NodeId>> {
         let _ = unreadable; // by default one of them fails the call
@@ -138,6 +144,24 @@ pub trait Store: Send + Sync {
     /// What is wrong with the store beside its cells' contents, or left over.
     fn inspect(&self) -> Result<Vec<Finding>>;
 }
+
+/// [`Store::parts`] by [`Store::list`]: the first key below each part.
+pub(crate) fn parts_by_listing(store: &(impl Store + ?Sized), folder: &str) -> Result<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let found = store.list(&Prefix::Internal(folder), after.as_deref(), 1)?;
+        let Some(rest) = found.first().and_then(|key| key.name().strip_prefix(folder)) else {
+            return Ok(parts);
+        };
+        let part = rest.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
+        after = Some(format!("{folder}/{part}/{LAST}"));
+        parts.push(part);
+    }
+}
+
+/// After every key that begins as it does.
+const LAST: char = '\u{10FFFF}';
 
 /// Looks out for changes. A hint: it may miss one and it may report one that was none, so every waiter reads
 /// again, and never waits longer than it would without.

@@ -78,7 +78,14 @@ fn a_guard_spares_a_later_group_of_the_same_number() {
     let mut other = world.program("setsid");
     let other = Running::start(other.args(["sh", "-c", "echo $$ >there; while :; do sleep .01; done"]));
     let number = world.pid("there");
-    let guard = world.claim(&format!("__guard {} 1", number.as_raw_nonzero())).output().unwrap();
+    // Told to watch a group with that number whose leader started at another time, and then that its worker is dead.
+    let id = u32::try_from(number.as_raw_nonzero().get()).unwrap();
+    let mut word = vec![b'w'];
+    word.extend(id.to_ne_bytes());
+    word.extend(1_u64.to_ne_bytes());
+    std::fs::write(world.at("word"), word).unwrap();
+    let guard =
+        world.claim("__guard").stdin(std::fs::File::open(world.at("word")).unwrap()).output().unwrap();
     assert_eq!(code(&guard), Some(0), "{}", stderr(&guard));
     assert!(state(number).is_some());
     drop(other);

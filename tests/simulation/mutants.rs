@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::pool::Pool;
 use super::roll::roll;
 use super::search::{
-    Before, Case, complete, force, release, remove_and_take, renew, renew_twice, set_clock_ahead, take,
+    Before, Case, complete, force, next, release, remove_and_take, renew, renew_twice, set_clock_ahead, take,
 };
 use super::state::Verdict;
 
@@ -17,7 +17,7 @@ const SEEDS: u64 = 500;
 /// Each fault, and the small case that finds it. What cannot be seen in `src/host` is judged in `tests/host.rs`:
 /// there, a zombie is gone and a hidden process is not.
 fn mutants() -> Vec<(&'static str, Case)> {
-    use Before::{Claim, Directory, Expired, Hidden, Nothing};
+    use Before::{Claim, Directory, Expired, Hidden, Nothing, Task, TaskClaim};
     let expired = || Case::of("expired", Expired, &[take, take], 2);
     let takeover = |part| Case::of("takeover", Claim, &[part, take], 2).jumps(1);
     vec![
@@ -46,6 +46,12 @@ fn mutants() -> Vec<(&'static str, Case)> {
         ("an unknown write taken for won", Case::of("a fault", Claim, &[renew, renew_twice], 1).faults(1)),
         ("names not synced", Case::of("a power cut", Directory, &[take], 0).cuts(1)),
         ("names not synced", Case::of("a power cut", Nothing, &[take], 0).cuts(1)),
+        ("no hint before the write", Case::of("next", Task, &[next], 0).crashes(1)),
+        (
+            "a hint dropped since its task can't be taken",
+            Case::of("next, release", TaskClaim, &[next, release], 2),
+        ),
+        ("hints of before the boot relied on", Case::of("a power cut", Task, &[next], 0).cuts(1)),
         ("a replay not confirmed", Case::of("a power cut", Claim, &[complete, complete], 1).cuts(1)),
     ]
 }

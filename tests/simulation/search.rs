@@ -27,6 +27,10 @@ pub enum Before {
     Hidden,
     /// A claim that is over.
     Expired,
+    /// A task that nobody has.
+    Task,
+    /// A task that is claimed with a lease of 10 s.
+    TaskClaim,
 }
 
 #[derive(Clone)]
@@ -167,8 +171,20 @@ impl Case {
             worker.create();
             let wish = Wish::of(NODE, LEASE_MS);
             let wish = if before == Before::Hidden { wish.bound(&world_, HIDDEN, false) } else { wish };
-            if matches!(before, Before::Claim | Before::Hidden | Before::Expired) {
+            if matches!(before, Before::Task | Before::TaskClaim) {
+                worker.add(NODE);
+            }
+            if matches!(before, Before::Claim | Before::Hidden | Before::Expired | Before::TaskClaim) {
                 *held_.lock().unwrap() = worker.acquire(&wish).yes();
+            }
+            if before == Before::Task {
+                let claim = worker.acquire(&wish).yes().unwrap();
+                worker.next(&wish);
+                worker.release(&claim, None);
+            }
+            if before == Before::TaskClaim {
+                // From here on a hint that is missing is missed: all of this boot are known to be there.
+                worker.next(&wish);
             }
         });
         world.run();
@@ -185,7 +201,7 @@ impl Case {
         held.lock().unwrap().clone()
     }
 
-    /// Whatever happened, one who comes later and waits gets the node, or is told how it ended.
+    /// Whatever happened, one who comes later and waits gets the node, a task by its turn, or is told how it ended.
     fn afterwards(&self, world: &Arc<World>, pool: &mut Pool, held: Option<Held>) {
         {
             let mut state = world.lock();
@@ -209,8 +225,11 @@ impl Case {
         }
         world.lock().time.pass_ms(4 * LEASE_MS);
         let world_ = world.clone();
+        let by_turn = matches!(self.before, Before::Task | Before::TaskClaim);
         world.spawn(pool, move |me| {
-            let told = Worker::open(&world_, me).map(|worker| worker.acquire(&Wish::of(NODE, LEASE_MS)));
+            let wish = Wish::of(NODE, LEASE_MS);
+            let told = Worker::open(&world_, me)
+                .map(|worker| if by_turn { worker.next(&wish) } else { worker.acquire(&wish) });
             super::check_last(&world_, told);
         });
         world.run();
@@ -219,6 +238,14 @@ impl Case {
 
 pub fn take(worker: &Worker, _: Option<&Held>) {
     worker.acquire(&Wish::of(NODE, LEASE_MS));
+}
+
+pub fn next(worker: &Worker, _: Option<&Held>) {
+    worker.next(&Wish::of(NODE, LEASE_MS));
+}
+
+pub fn add(worker: &Worker, _: Option<&Held>) {
+    worker.add(NODE);
 }
 
 pub fn force(worker: &Worker, _: Option<&Held>) {

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimdir::domain::{Bound, Submission, Submitted, Written};
+use claimdir::domain::{Bound, Reason, Stale, Submission, Submitted, Written};
 use claimdir::host::Process;
 use claimdir::store::files::FileStore;
-use claimdir::{Acquire, Answer, Directory, Error, Force, NodeId, ReceiptKey, Refusal, Renewal, Token};
+use claimdir::{Acquire, Answer, Directory, Error, Force, Next, NodeId, ReceiptKey, Refusal, Renewal, Token};
 use serde_json::json;
 
 use super::clock::{Reading, boot_name};
@@ -116,6 +116,26 @@ impl Worker {
             self.directory.acquire(&id, &wish.request, wish.wait)
         };
         let answer = answer.map(|answer| answer.map(|lease| lease.leave()));
+        let told = self.told(answer, |oracle, job, now, (token, acquired)| {
+            oracle.stands(&job, &acquired.node.write.to_string(), true)?;
+            oracle.holds(&job.node, &token.hash().hex(), now)
+        });
+        match told {
+            Told::Yes((token, _)) => Told::Yes(Held { node: wish.node, token }),
+            Told::No(refusal) => Told::No(refusal),
+            Told::Failed(error) => Told::Failed(error),
+        }
+    }
+
+    /// Takes the node as the task whose turn it is. That there is nothing to take is told as a refusal of the node.
+    pub fn next(&self, wish: &Wish) -> Told<Held> {
+        self.begin(Task::Acquire { force: false }, wish.node, None);
+        let nothing = |_| {
+            let reason = Reason::Stale(Stale::TooLate); // what was published too late is given back
+            Refusal { id: NodeId::new(wish.node).unwrap(), version: 0, generation: 0, reason }
+        };
+        let answer = self.directory.try_next(&Next::of(wish.request.clone()));
+        let answer = answer.map(|answer| answer.map(|lease| lease.leave()).map_err(nothing));
         let told = self.told(answer, |oracle, job, now, (token, acquired)| {
             oracle.stands(&job, &acquired.node.write.to_string(), true)?;
             oracle.holds(&job.node, &token.hash().hex(), now)

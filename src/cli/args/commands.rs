@@ -8,11 +8,10 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, look, mail, outcome, place, pool, run, scope, settle, task,
+    acquire, check, control, look, mail, outcome, place, pool, run, scope, settle, task, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
-use crate::cli::run::{guard, stub};
 
 macro_rules! commands {
     ($($(#[doc = $about:literal])+ $variant:ident($args:ty), $name:expr, $others:expr => $run:expr;)+) => {
@@ -37,7 +36,6 @@ macro_rules! commands {
                     clap::Command::new($name)
                         .about(concat!($($about),+).trim_start())
                         .visible_aliases($others)
-                        .hide($name.starts_with('_'))
                         // Arguments that several commands share bring comments of their own.
                         .defer(|command| {
                             <$args>::augment_args(command)
@@ -83,6 +81,8 @@ commands! {
     Next(Next), "next", NONE => acquire::next;
     /// Take a node, run a command, renewing meanwhile, and give the node back
     Run(Run), "run", NONE => |args, context| Ok(run::run(&args, context));
+    /// Take tasks as they come up, run a command for each, and settle it by the command's end
+    Work(Work), "work", NONE => work::run;
     /// Is this token the live holder's, are these paths free or its own? Ask just before a side effect
     Check(Check), "check", NONE => check::run;
     /// Let the lease end later
@@ -141,8 +141,4 @@ commands! {
     Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
     /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results
     Prune(Prune), "prune", NONE => place::prune;
-    /// Wait to become the command of `run`
-    Hold(Hold), stub::SUBCOMMAND, NONE => |args, _| run::hold(&args);
-    /// Wait for the end of `run`, and end what its command left should it die
-    Guard(Guard), guard::SUBCOMMAND, NONE => |args, _| run::guard(&args);
 }

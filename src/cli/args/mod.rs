@@ -237,6 +237,40 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
+/// Take tasks as they come up, run a command for each, and settle it by the command's end.
+///
+/// The command gets the task's input on its standard input, as a line of JSON, and CLAIM_ID, CLAIM_TOKEN,
+/// CLAIM_GENERATION, CLAIM_ATTEMPT and CLAIMS_DIR. What it prints is the task's result, as JSON if it is JSON, else as
+/// text. Exit 0 completes the task, 65 rejects it, anything else gives it back for another attempt after a backoff; a
+/// command that has settled its task itself is left at that. The lease is renewed meanwhile. When it is lost, the
+/// command is stopped with all of its group, and so it is when the worker dies.
+///
+/// SIGTERM or SIGINT: nothing more is taken, and running commands may end. After the shutdown timeout, or at the second
+/// signal, they are stopped and their tasks given back. A clean end is exit 0; 126 the command can't be executed, 127 it
+/// was not found.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Work {
+    #[command(flatten)]
+    pub(crate) lane: Lane,
+    #[command(flatten)]
+    pub(crate) terms: Terms,
+    /// How many commands at a time: 1 to 256
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) concurrency: u16,
+    /// End after so many tasks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max: Option<u64>,
+    /// End when there has been nothing to take for so long, at once unless said: --idle-exit=10s. Else wait for ever
+    #[arg(long, value_name = "0s", num_args = 0..=1, require_equals = true, default_missing_value = "0s", value_parser = parse_duration)]
+    pub(crate) idle_exit: Option<Duration>,
+    /// How long running commands may go on when the worker is told to stop
+    #[arg(long, value_name = "30s", default_value = "30s", value_parser = parse_duration)]
+    pub(crate) shutdown_timeout: Duration,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
 /// What becomes of a node after its command's exit 0.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
@@ -255,20 +289,6 @@ pub(crate) enum OnLost {
     Term,
     /// Nothing
     Keep,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct Hold {
-    #[arg(last = true, required = true)]
-    pub(crate) command: Vec<OsString>,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct Guard {
-    /// The process that leads the group
-    pub(crate) leader: u32,
-    /// When that started, in clock ticks since boot
-    pub(crate) start: u64,
 }
 
 #[derive(clap::Args, Debug)]
@@ -322,9 +342,26 @@ pub(crate) struct List {
     /// Only nodes in this state now; `ready` is what can be taken
     #[arg(long, value_enum)]
     pub(crate) state: Option<StateFilter>,
+    /// Only tasks of this queue
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+    /// Only tasks of this project; may be given several times
+    #[arg(long = "project", value_name = "NAME")]
+    pub(crate) projects: Vec<String>,
     /// Instead of nodes the paths that are reserved, with the node and the holder of each
-    #[arg(long, conflicts_with = "state")]
+    #[arg(long, conflicts_with_all = ["state", "queue", "projects"])]
     pub(crate) paths: bool,
+}
+
+impl List {
+    /// Is the node a task of the queue and the projects that were asked for, if any were?
+    pub(crate) fn is_asked_for(&self, node: &claimdir::domain::Node) -> bool {
+        let task = node.task.as_ref();
+        let project = || task.and_then(|task| task.project.as_ref());
+        self.queue.as_ref().is_none_or(|queue| task.is_some_and(|task| task.queue.as_str() == queue))
+            && (self.projects.is_empty()
+                || project().is_some_and(|of| self.projects.iter().any(|asked| asked == of.as_str())))
+    }
 }
 
 /// The states that `list` tells apart.

@@ -199,7 +199,10 @@ fn export_lines(token: &Token, node: &Node, context: &Context) -> Vec<String> {
         ("CLAIM_ATTEMPT", &attempt),
         ("CLAIMS_DIR", &dir),
     ];
-    variables.iter().map(|(name, value)| format!("export {name}={}", shell_word(value))).collect()
+    let exported = variables.iter().map(|(name, value)| format!("export {name}={}", shell_word(value)));
+    // For the shell alone: the environment of a program has no room for a large one.
+    let input = node.task.as_ref().map(|task| format!("CLAIM_INPUT={}", shell_word(&task.input.to_string())));
+    exported.chain(input).collect()
 }
 
 fn would(acquired: &Acquired) -> Report {

@@ -211,7 +211,7 @@ pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
         let now = now(&directory, node);
         let owner = context.global.owner.as_deref();
         let mine = owner.is_none_or(|owner| node.claim().is_some_and(|claim| claim.owner == owner));
-        if args.state.is_none_or(|state| state == now.state) && mine {
+        if args.state.is_none_or(|state| state == now.state) && mine && args.is_asked_for(node) {
             let generation = node.generation;
             lines.push(format!(
                 "{} generation={generation} {}",

@@ -12,3 +12,4 @@ pub(super) mod run;
 pub(super) mod scope;
 pub(super) mod settle;
 pub(super) mod task;
+pub(super) mod work;

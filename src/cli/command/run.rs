@@ -1,12 +1,12 @@
 //! `claim run`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use claimdir::domain::{Bound, Fate, Retry, State};
-use claimdir::{Code, Directory, Error, Lease, Name, NodeId, Result};
+use claimdir::domain::Bound;
+use claimdir::{Acquire, Code, Directory, Error, Lease, Name, NodeId, Result};
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::stdio;
 use serde_json::{Value, json};
@@ -14,13 +14,15 @@ use serde_json::{Value, json};
 use super::acquire;
 use crate::cli::args::{self, Then};
 use crate::cli::context::Context;
-use crate::cli::report::{FAILED, Report, say};
-use crate::cli::run::capture::{self, Captured, Output};
-use crate::cli::run::guard::{self, Guard};
+use crate::cli::report::{Report, say};
+use crate::cli::run::capture::{self, Output};
+use crate::cli::run::guard::Guard;
 use crate::cli::run::lookup;
 use crate::cli::run::report::{self, Facts, Settled};
-use crate::cli::run::stub::{self, Stub};
-use crate::cli::run::supervise::{Ended, Exit, Hold, Supervisor, became};
+use crate::cli::run::settle::{self, End, Settlement};
+use crate::cli::run::stub::Stub;
+use crate::cli::run::supervise::{Ended, Exit, Hold, Supervisor, unwatched};
+use crate::cli::run::terminal::Caller;
 use crate::cli::text::harmless;
 
 pub(crate) fn run(args: &args::Run, context: &Context) -> Report {
@@ -37,18 +39,6 @@ fn reported(args: &args::Run, pool: Option<&str>, context: &Context) -> Report {
     let mut facts = Facts::new(&args.id);
     let report = attempt(args, pool, context, &mut facts).unwrap_or_else(report::error);
     report.under(facts.fields()).apart(args.report.clone())
-}
-
-/// The stub that becomes a command. That it did not is for whoever started it to tell.
-pub(crate) fn hold(args: &args::Hold) -> ! {
-    let Err(_) = stub::hold(&args.command);
-    std::process::exit(i32::from(FAILED))
-}
-
-/// The guard of a command's group. Nobody reads what it could say.
-pub(crate) fn guard(args: &args::Guard) -> ! {
-    let watched = guard::watch(args);
-    std::process::exit(if watched.is_ok() { 0 } else { i32::from(FAILED) })
 }
 
 /// What to take.
@@ -72,13 +62,9 @@ fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut 
         return Ok(report::not_started(&program.to_string_lossy(), &why.into()));
     }
     let (output, stdout) = output(args).map_err(|why| failed("make a pipe", &why))?;
-    let stub = Stub::start(&args.command, stdout).map_err(|why| failed("start a process", &why))?;
-    let group = stub.pid().as_raw_nonzero().get().unsigned_abs();
-    // Where /proc does not show this process, the lease alone decides when the claim is over.
-    let request = match directory.host().process(std::process::id(), Some(group)) {
-        Ok(process) => request.bound(Bound { process, until_exit: false }),
-        Err(_) => request,
-    };
+    let stub = Stub::start(&args.command, stdout).and_then(Stub::ready);
+    let stub = stub.map_err(|why| failed("start a process", &why))?;
+    let request = bound(request, &directory, &stub);
     let answer = match &target {
         Target::Slot(pool) => {
             directory.acquire_slot(pool, &request, args.taking.terms.wait.unwrap_or_default())?
@@ -98,6 +84,16 @@ fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut 
     tell_claimed(&lease, context);
     let ended = supervise(args, context, &directory, &lease, stub, output)?;
     Ok(conclude(args, &directory, lease, ended, facts))
+}
+
+/// The request for a claim that lasts as long as this process and the stub's group.
+pub(crate) fn bound(request: Acquire, directory: &Directory, stub: &Stub) -> Acquire {
+    let group = stub.pid().as_raw_nonzero().get().unsigned_abs();
+    // Where /proc does not show this process, the lease alone decides when the claim is over.
+    match directory.host().process(std::process::id(), Some(group)) {
+        Ok(process) => request.bound(Bound { process, until_exit: false }),
+        Err(_) => request,
+    }
 }
 
 /// What makes one run the same as another beside how the node is taken.
@@ -132,7 +128,7 @@ fn output(args: &args::Run) -> io::Result<(Option<Output>, Stdio)> {
     Output::pipe().map(|(output, stdout)| (Some(output), stdout))
 }
 
-fn failed(what: &str, why: &io::Error) -> Error {
+pub(crate) fn failed(what: &str, why: &io::Error) -> Error {
     Error::new(Code::StoreUnavailable, format!("cannot {what}: {why}"))
 }
 
@@ -157,21 +153,21 @@ fn supervise(
     stub: Stub,
     output: Option<Output>,
 ) -> Result<Ended> {
-    let supervisor = Supervisor::new(directory, lease, stub.pid(), args.on_lost)?;
+    let caller = Caller::of(stub.pid()).map_err(|why| unwatched(&why))?;
+    let supervisor = Supervisor::new(directory, lease, stub.pid(), args.on_lost, caller)?;
     let capture = output.map(Output::pass_on).transpose().map_err(|why| failed("start a thread", &why))?;
-    let node = &lease.acquired().node;
-    let (generation, attempt) = (node.generation.to_string(), node.attempt.to_string());
-    let dir = context.dir().map(|dir| dir.as_os_str()).unwrap_or_default();
-    let [id, token, generation, attempt] =
-        [node.id.as_str(), lease.token().reveal(), &generation, &attempt].map(OsStr::new);
+    let dir = context.dir().map(PathBuf::as_path).unwrap_or(Path::new(""));
     // Without one, as where processes can't be named, the lease has to end for those who outlive the command.
-    let guard = supervisor.group().and_then(|group| Guard::start(group).ok());
-    let started =
-        stub.go([id, token, generation, attempt, dir]).map_err(|why| failed("start the command", &why))?;
+    let guard = supervisor.group().and_then(|group| {
+        let mut guard = Guard::start().ok()?;
+        guard.watch(group).ok().map(|()| (guard, group))
+    });
+    let started = stub.go(lease, dir, stdio::stdin()).map_err(|why| failed("start the command", &why))?;
     let_go(capture.is_none());
     let ended = supervisor.watch(started, capture);
-    if let Some(guard) = guard {
-        guard.done();
+    if let Some((guard, group)) = guard {
+        guard.done(group);
+        guard.dismiss();
     }
     Ok(ended)
 }
@@ -219,7 +215,7 @@ fn conclude(
         return settle(directory, lease, End::Release, facts).unwrap_or(report);
     }
     let succeeded = matches!(ended.exit, Exit::Code(0));
-    let result = match ended.capture.filter(|_| succeeded).map(|capture| result(capture.take())) {
+    let result = match ended.capture.filter(|_| succeeded).map(|capture| capture::result(capture.take())) {
         Some(Err(why)) => {
             let report = facts.failed(&format!("no result was recorded: {why}"));
             return settle(directory, lease, End::Release, facts).unwrap_or(report);
@@ -242,53 +238,17 @@ fn conclude(
     }
 }
 
-/// What the command's output says as a result, or why it can't be one.
-fn result(captured: Captured) -> Result<Value, String> {
-    match captured {
-        Captured::Whole(output) => capture::result(output),
-        Captured::TooLong => Err(format!("the output has more than {} bytes", crate::cli::json::MAX_BYTES)),
-        Captured::Untold(why) => Err(format!("the output could not be passed on: {why}")),
-    }
-}
-
-/// What becomes of the node.
-enum End {
-    /// It is done.
-    Complete(Value),
-    /// It goes back, and the attempt with it.
-    Release,
-    /// It goes back for another attempt; why.
-    Retry(String),
-}
-
 /// Settles the claim. What went wrong, if anything did.
 fn settle(directory: &Directory, lease: Lease, end: End, facts: &mut Facts) -> Option<Report> {
-    let taken = lease.acquired().node.clone();
-    let (settled, word) = match end {
-        End::Complete(result) => (lease.complete(&result), Settled::Completed),
-        End::Release => (lease.release(), Settled::Released),
-        End::Retry(reason) => {
-            let how = Retry { reason: Some(reason), ..Retry::default() };
-            (lease.retry(&how), Settled::Retried)
-        }
-    };
-    match settled {
-        Ok(Ok(written)) => {
-            let failed = matches!(written.node.state, State::Failed(_)) && word == Settled::Retried;
-            let word = if failed { Settled::Failed } else { word };
-            facts.settled = if written.replay { Settled::Left } else { word };
+    match settle::settle(directory, lease, end) {
+        Settlement::Settled(settled) => {
+            facts.settled = settled;
             None
         }
-        Ok(Err(refusal)) => match became(directory, &taken) {
-            Fate::Settled => {
-                facts.settled = Settled::Left;
-                None
-            }
-            Fate::Named | Fate::Lost => {
-                facts.lost = true;
-                Some(report::lost(&refusal))
-            }
-        },
-        Err(unsettled) => Some(report::error(unsettled.error)),
+        Settlement::Lost(refusal) => {
+            facts.lost = true;
+            Some(report::lost(&refusal))
+        }
+        Settlement::Not(unsettled) => Some(report::error(unsettled.error)),
     }
 }

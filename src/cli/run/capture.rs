@@ -1,6 +1,7 @@
-//! The command's output, passed on to standard output and kept as the result.
+//! The command's output, kept as the result, and passed on to standard output where that is asked for.
 //!
-//! A thread does it, so that a reader who is slow to take the output holds up nothing else.
+//! A thread passes it on, so that a reader who is slow to take the output holds up nothing else. Without a reader there
+//! is nothing to hold up, and it is read as it comes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, ioctl_fionread, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::stdout;
@@ -47,31 +49,80 @@ impl Output {
             raise(&finished);
             captured
         })?;
-        Ok(Capture { stop, done, thread })
+        Ok(Capture::PassedOn { stop, done, thread })
+    }
+
+    /// Keeps it, and passes nothing on.
+    pub(crate) fn keep(self) -> io::Result<Capture> {
+        fcntl_setfl(&self.0, OFlags::NONBLOCK)?;
+        Ok(Capture::Kept { from: Some(self.0), kept: Kept::default() })
     }
 }
 
-/// Output being passed on.
-pub(crate) struct Capture {
-    stop: Arc<OwnedFd>,
-    done: Arc<OwnedFd>,
-    thread: JoinHandle<Captured>,
+/// Output that comes.
+pub(crate) enum Capture {
+    PassedOn {
+        stop: Arc<OwnedFd>,
+        done: Arc<OwnedFd>,
+        thread: JoinHandle<Captured>,
+    },
+    Kept {
+        /// Until all is read.
+        from: Option<OwnedFd>,
+        kept: Kept,
+    },
 }
 
 impl Capture {
-    /// The command has ended: pass on what is there, and wait for no more, though a process that left the
-    /// command's group may still hold the pipe.
-    pub(super) fn ends(&self) {
-        raise(&self.stop);
+    /// The command has ended: take what is there, and wait for no more, though a process that left the command's
+    /// group may still hold the pipe.
+    pub(super) fn ends(&mut self) {
+        match self {
+            Capture::PassedOn { stop, .. } => raise(stop),
+            Capture::Kept { from, .. } => {
+                // More than is there now was written by somebody else.
+                let left = from.as_ref().map_or(0, |from| ioctl_fionread(from).unwrap_or(0));
+                self.read_up_to(left);
+                if let Capture::Kept { from, .. } = self {
+                    *from = None;
+                }
+            }
+        }
     }
 
-    /// Readable once all is passed on.
-    pub(super) fn done(&self) -> BorrowedFd<'_> {
-        self.done.as_fd()
+    /// Readable when there is something to [`Capture::read`], or once all is passed on.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Capture::PassedOn { done, .. } => Some(done.as_fd()),
+            Capture::Kept { from, .. } => from.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Keeps what is there, within bounds: others wait for their turn too.
+    pub(super) fn read(&mut self) {
+        self.read_up_to(MAX_BYTES);
+    }
+
+    fn read_up_to(&mut self, mut left: u64) {
+        let Capture::Kept { from, kept } = self else { return };
+        let mut buffer = [0; 16 << 10];
+        while let Some(pipe) = from.as_ref().filter(|_| left > 0) {
+            match retry_on_intr(|| read(pipe, &mut buffer)) {
+                Ok(count) if count > 0 => {
+                    kept.add(buffer.get(..count).unwrap_or_default());
+                    left = left.saturating_sub(count as u64);
+                }
+                Err(Errno::AGAIN) => return,
+                _ => *from = None,
+            }
+        }
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.thread.is_finished()
+        match self {
+            Capture::PassedOn { thread, .. } => thread.is_finished(),
+            Capture::Kept { from, .. } => from.is_none(),
+        }
     }
 
     /// What was kept, if that is known by now.
@@ -80,17 +131,44 @@ impl Capture {
         if !self.is_done() {
             return untold("it was interrupted");
         }
-        self.thread.join().unwrap_or_else(|_| untold("the thread that does it failed"))
+        match self {
+            Capture::PassedOn { thread, .. } => {
+                thread.join().unwrap_or_else(|_| untold("the thread that does it failed"))
+            }
+            Capture::Kept { kept, .. } => kept.captured(),
+        }
+    }
+}
+
+/// Output, up to the most that a result may have.
+#[derive(Default)]
+pub(crate) struct Kept {
+    bytes: Vec<u8>,
+    too_long: bool,
+}
+
+impl Kept {
+    fn add(&mut self, piece: &[u8]) {
+        self.too_long |= (self.bytes.len() + piece.len()) as u64 > MAX_BYTES;
+        if self.too_long {
+            self.bytes = Vec::new();
+        } else {
+            self.bytes.extend_from_slice(piece);
+        }
+    }
+
+    fn captured(self) -> Captured {
+        if self.too_long { Captured::TooLong } else { Captured::Whole(self.bytes) }
     }
 }
 
 /// Makes an eventfd readable.
-pub(super) fn raise(event: &OwnedFd) {
+pub(crate) fn raise(event: &OwnedFd) {
     let _ = write(event, &1_u64.to_ne_bytes());
 }
 
 fn copy(from: &OwnedFd, stop: &OwnedFd) -> Captured {
-    let mut kept = Some(Vec::new());
+    let mut kept = Kept::default();
     let mut buffer = vec![0; 64 << 10];
     // How much more to read, once that is known.
     let mut left = None;
@@ -117,14 +195,9 @@ fn copy(from: &OwnedFd, stop: &OwnedFd) -> Captured {
         if let Err(why) = tell(piece) {
             return Captured::Untold(why.into());
         }
-        if let Some(all) = &mut kept {
-            all.extend_from_slice(piece);
-            if all.len() as u64 > MAX_BYTES {
-                kept = None;
-            }
-        }
+        kept.add(piece);
     }
-    kept.map_or(Captured::TooLong, Captured::Whole)
+    kept.captured()
 }
 
 /// Writes it all, also to a descriptor that somebody else made non-blocking.
@@ -143,8 +216,17 @@ fn tell(mut rest: &[u8]) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// The output as a result: what it says if it is JSON, else its text without the last line's end.
-pub(crate) fn result(output: Vec<u8>) -> Result<Value, String> {
+/// The output as a result, or why it can't be one.
+pub(crate) fn result(captured: Captured) -> Result<Value, String> {
+    match captured {
+        Captured::Whole(output) => parsed(output),
+        Captured::TooLong => Err(format!("the output has more than {MAX_BYTES} bytes")),
+        Captured::Untold(why) => Err(format!("the output could not be passed on: {why}")),
+    }
+}
+
+/// What it says if it is JSON, else its text without the last line's end.
+fn parsed(output: Vec<u8>) -> Result<Value, String> {
     if let Ok(value) = serde_json::from_slice(&output) {
         return Ok(value);
     }
@@ -170,8 +252,8 @@ mod tests {
             ("{\"a\": 1}\n{\"b\": 2}\n", json!("{\"a\": 1}\n{\"b\": 2}")),
             ("", json!("")),
         ] {
-            assert_eq!(result(output.into()), Ok(expected));
+            assert_eq!(parsed(output.into()), Ok(expected));
         }
-        assert!(result(vec![0xff, 0xfe]).is_err());
+        assert!(parsed(vec![0xff, 0xfe]).is_err());
     }
 }

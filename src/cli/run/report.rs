@@ -25,6 +25,8 @@ pub(crate) enum Settled {
     Retried,
     /// That was its last attempt.
     Failed,
+    /// No attempt will help.
+    Rejected,
     /// The command had settled it.
     Left,
     /// It was lost, or there was none.
@@ -44,12 +46,24 @@ pub(crate) fn ending(exit: Exit) -> (i32, String) {
 }
 
 impl Settled {
+    /// The first word of the line that tells it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Settled::Released => "RELEASED",
+            Settled::Completed => "DONE",
+            Settled::Retried => "RETRY",
+            Settled::Failed | Settled::Rejected => "FAILED",
+            Settled::Left | Settled::None => "LEFT",
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Settled::Released => "released",
             Settled::Completed => "completed",
             Settled::Retried => "retried",
             Settled::Failed => "failed",
+            Settled::Rejected => "rejected",
             Settled::Left => "left",
             Settled::None => "none",
         }
@@ -100,13 +114,7 @@ impl Facts {
 
     /// The command ran to its end, and the claim was settled.
     pub(crate) fn ended(&self, exit: Exit) -> Report {
-        let word = match self.settled {
-            Settled::Released => "RELEASED",
-            Settled::Completed => "DONE",
-            Settled::Retried => "RETRY",
-            Settled::Failed => "FAILED",
-            Settled::Left | Settled::None => "LEFT",
-        };
+        let word = self.settled.word();
         let id = harmless(&self.id);
         let generation = self.acquired.as_ref().map_or(0, |acquired| acquired.node.generation);
         let line = format!("{word} {id} generation={generation}");

@@ -21,12 +21,17 @@ const FORWARDED: [Signal; 9] = [
 ];
 
 /// The signals of this process, from now on read here. Threads started later leave them alone too.
-pub(super) struct Signals(SignalFd);
+pub(crate) struct Signals(SignalFd);
 
 impl Signals {
+    /// All that a command may get, and that it has ended.
     pub(super) fn block() -> io::Result<Signals> {
+        Signals::block_these(FORWARDED.into_iter().chain([Signal::CHILD]))
+    }
+
+    pub(crate) fn block_these(these: impl IntoIterator<Item = Signal>) -> io::Result<Signals> {
         let mut set = SigSet::empty();
-        for signal in FORWARDED.into_iter().chain([Signal::CHILD]) {
+        for signal in these {
             set.add(Number::try_from(signal.as_raw())?);
         }
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -37,7 +42,7 @@ impl Signals {
     }
 
     /// The next one that has come.
-    pub(super) fn next(&self) -> Option<Signal> {
+    pub(crate) fn next(&self) -> Option<Signal> {
         let signal = self.0.read_signal().ok().flatten()?;
         Signal::from_named_raw(i32::try_from(signal.ssi_signo).ok()?)
     }

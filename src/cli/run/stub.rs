@@ -12,8 +12,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use claimdir::Lease;
 use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -24,7 +26,7 @@ use rustix::process::{
 };
 use rustix::stdio;
 
-/// The hidden subcommand that is the stub.
+/// The first argument that makes a process a stub; the command follows.
 pub(crate) const SUBCOMMAND: &str = "__hold";
 
 /// What the command is told of its claim; of an outer claim it learns nothing.
@@ -47,20 +49,25 @@ pub(crate) struct Stub {
 }
 
 impl Stub {
-    /// Starts a stub for `command`, which dies with the calling thread, and waits until it is there.
+    /// Starts a stub for `command`, which dies with the calling thread. It is not there before it is
+    /// [ready](Stub::ready).
     pub(crate) fn start(command: &[OsString], stdout: Stdio) -> io::Result<Stub> {
         let (socket, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut stub = Command::new("/proc/self/exe");
-        stub.arg0("claim").arg(SUBCOMMAND).arg("--").args(command).process_group(0);
+        stub.arg0("claim").arg(SUBCOMMAND).args(command).process_group(0);
         for name in VARIABLES.into_iter().chain([RECEIPT]) {
             stub.env_remove(name);
         }
         let child = stub.stdin(theirs).stdout(stdout).spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-        let stub = Stub { pid, socket, armed: true };
-        match receive(&stub.socket)?.0.as_slice() {
-            READY => Ok(stub),
+        Ok(Stub { pid, socket, armed: true })
+    }
+
+    /// Waits until it is there.
+    pub(crate) fn ready(self) -> io::Result<Stub> {
+        match receive(&self.socket)?.0.as_slice() {
+            READY => Ok(self),
             _ => Err(io::Error::other("the process that was to become the command has ended")),
         }
     }
@@ -70,11 +77,14 @@ impl Stub {
         self.pid
     }
 
-    /// Lets it become the command, with these values for [`VARIABLES`]. What is returned closes when it has,
+    /// Lets it become the command under this claim, with this standard input. What is returned closes when it has,
     /// or brings [`failure`].
-    pub(crate) fn go(mut self, values: [&OsStr; 5]) -> io::Result<OwnedFd> {
-        let message: Vec<u8> = values.map(OsStr::as_bytes).join(&0);
-        send(&self.socket, &message, Some(stdio::stdin()))?;
+    pub(crate) fn go(mut self, lease: &Lease, dir: &Path, stdin: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+        let (generation, attempt) = (lease.generation().to_string(), lease.attempt().to_string());
+        let [id, token, generation, attempt] =
+            [lease.id().as_str(), lease.token().reveal(), &generation, &attempt].map(str::as_bytes);
+        let message: Vec<u8> = [id, token, generation, attempt, dir.as_os_str().as_bytes()].join(&0);
+        send(&self.socket, &message, Some(stdin))?;
         let socket = fcntl_dupfd_cloexec(&self.socket, 3)?;
         self.armed = false;
         Ok(socket)

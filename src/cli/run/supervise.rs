@@ -1,5 +1,5 @@
-//! One loop over everything that may happen while the command runs: it ends or stops, a signal comes, the
-//! lease is lost, its output has been passed on.
+//! One loop over everything that may happen while the command runs: it ends or stops, the outside wants something of
+//! it, the lease is lost, its output has been dealt with.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,21 +8,23 @@ use std::time::{Duration, Instant};
 
 use claimdir::domain::{Fate, Node, fate};
 use claimdir::host::{self, Group, Life, Process};
-use claimdir::{Directory, Lease, Refusal};
+use claimdir::{Code, Directory, Error, Lease, Refusal};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, test_kill_process_group, waitid};
 
 use super::capture::{Capture, raise};
-use super::signals::{self, Signals};
+use super::signals;
 use super::stub;
-use super::terminal::Terminal;
 use crate::cli::args::OnLost;
 
 /// How long after SIGTERM comes SIGKILL. A frozen `run` that thaws after a takeover has 100 ms in all.
 const GRACE: Duration = Duration::from_millis(30);
 /// How long SIGKILL may take: a process that got it runs no more code, though it may be long in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a lease is left alone at first, if that is less than a sixth of it: most commands of a worker end sooner, and
+/// keeping a lease takes two threads.
+const UNKEPT: Duration = Duration::from_millis(100);
 /// How often to look whether the group is gone.
 const GLANCE: Duration = Duration::from_millis(2);
 
@@ -44,9 +46,41 @@ pub(crate) enum Hold {
     Lost(Refusal),
 }
 
+/// What the outside wants of a command.
+pub(crate) enum Wish {
+    /// It gets this signal, if it is one for commands.
+    Signal(Signal),
+    /// It stops, and its claim is not to be settled as if it had ended by itself.
+    Stop,
+}
+
+/// What comes from outside while the command runs.
+pub(crate) trait Outside {
+    /// Readable when something is wanted; `None`: nothing will come this way.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+
+    /// In how long something is wanted without that.
+    fn due(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What is wanted now. Asked until there is nothing.
+    fn next(&mut self) -> Option<Wish>;
+
+    /// The command has been stopped by `signal`. `true`: it is to go on.
+    fn stopped(&mut self, _signal: i32) -> bool {
+        false
+    }
+
+    /// The command has ended.
+    fn ended(&mut self) {}
+}
+
 /// What came of it.
 pub(crate) struct Ended {
     pub(crate) exit: Exit,
+    /// It was stopped because the outside wanted that.
+    pub(crate) stopped: bool,
     /// Why the command could not be started.
     pub(crate) failed: Option<io::Error>,
     pub(crate) hold: Hold,
@@ -54,11 +88,11 @@ pub(crate) struct Ended {
 }
 
 /// A command under a claim.
-pub(crate) struct Supervisor<'a> {
+pub(crate) struct Supervisor<'a, O> {
     directory: &'a Directory,
     lease: &'a Lease,
     on_lost: OnLost,
-    signals: Signals,
+    outside: O,
     /// Readable once the lease is lost.
     lost: Arc<OwnedFd>,
     /// The command, which leads its group.
@@ -69,12 +103,13 @@ pub(crate) struct Supervisor<'a> {
     ended: Option<OwnedFd>,
     /// Readable once the command has started, or could not.
     started: Option<OwnedFd>,
-    terminal: Terminal,
     capture: Option<Capture>,
     failed: Option<io::Error>,
     hold: Hold,
     exit: Option<Exit>,
     kill_at: Option<Instant>,
+    /// When the lease is to be kept, unless it is already.
+    keep_at: Option<Instant>,
     /// Since when the command is gone and the rest of its group is being stopped.
     sweeping: Option<Instant>,
     /// The output is known to be passed on. Once said it is so also when the loop goes to sleep: nothing wakes it
@@ -82,24 +117,20 @@ pub(crate) struct Supervisor<'a> {
     told: bool,
     /// A signal came for a command that had ended.
     hurried: bool,
+    stopped: bool,
 }
 
-impl<'a> Supervisor<'a> {
-    /// Has the lease renewed, and signals read here, from now on.
+impl<'a, O: Outside> Supervisor<'a, O> {
+    /// Has the lease renewed, and heeds what comes from outside, from now on.
     pub(crate) fn new(
         directory: &'a Directory,
         lease: &'a Lease,
         group: Pid,
         on_lost: OnLost,
-    ) -> claimdir::Result<Supervisor<'a>> {
-        let failed = |e: io::Error| {
-            let message = format!("cannot watch over the command: {e}");
-            claimdir::Error::new(claimdir::Code::StoreUnavailable, message)
-        };
-        let signals = Signals::block().map_err(failed)?;
+        outside: O,
+    ) -> claimdir::Result<Supervisor<'a, O>> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let lost = Arc::new(eventfd(0, flags).map_err(|e| failed(e.into()))?);
-        lease.keep()?;
+        let lost = Arc::new(eventfd(0, flags).map_err(|why| unwatched(&why.into()))?);
         let tell = lost.clone();
         lease.on_lost(move |_| raise(&tell));
         let pid = group.as_raw_nonzero().get().unsigned_abs();
@@ -107,21 +138,22 @@ impl<'a> Supervisor<'a> {
             directory,
             lease,
             on_lost,
-            signals,
+            outside,
             lost,
             group,
             process: directory.host().process(pid, Some(pid)).ok(),
             ended: host::watch_exit(pid),
             started: None,
-            terminal: Terminal::of(group),
             capture: None,
             failed: None,
             hold: Hold::Held,
             exit: None,
             kill_at: None,
+            keep_at: Some(Instant::now() + lease.remaining().map_or(UNKEPT, |left| UNKEPT.min(left / 6))),
             sweeping: None,
             told: false,
             hurried: false,
+            stopped: false,
         })
     }
 
@@ -143,9 +175,13 @@ impl<'a> Supervisor<'a> {
                 break exit;
             }
             self.wait();
-            while let Some(signal) = self.signals.next() {
-                self.pass_on(signal);
+            while let Some(wish) = self.outside.next() {
+                match wish {
+                    Wish::Signal(signal) => self.pass_on(signal),
+                    Wish::Stop => self.stop(),
+                }
             }
+            self.keep_lease();
             self.look_at_lease();
             if self.kill_at.is_some_and(|at| at <= Instant::now()) {
                 self.kill_at = None;
@@ -155,7 +191,7 @@ impl<'a> Supervisor<'a> {
         self.look_at_start();
         // What was lost while the command ended is lost as well.
         self.look_at_lease();
-        Ended { exit, failed: self.failed, hold: self.hold, capture: self.capture }
+        Ended { exit, stopped: self.stopped, failed: self.failed, hold: self.hold, capture: self.capture }
     }
 
     /// Sleeps until something happens or is due.
@@ -163,21 +199,24 @@ impl<'a> Supervisor<'a> {
         let lease = self.lease.remaining().filter(|_| matches!(self.hold, Hold::Held));
         let kill = self.kill_at.map(|at| at.saturating_duration_since(Instant::now()));
         let glance = self.sweeping.map(|_| GLANCE);
-        let nap = [lease, kill, glance].into_iter().flatten().min();
-        let nap = nap.map(|nap| Timespec {
-            tv_sec: i64::try_from(nap.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: nap.subsec_nanos().into(),
-        });
+        let keep = self.keep_at.map(|at| at.saturating_duration_since(Instant::now()));
+        // Without a descriptor, a thread that reads no SIGCHLD would sleep through the end.
+        let end = self.ended.is_none().then_some(GLANCE).filter(|_| self.exit.is_none());
+        let naps = [lease, kill, glance, keep, end, self.outside.due()];
+        let nap = naps.into_iter().flatten().min().map(timespec);
         let ended = self.ended.as_ref().filter(|_| self.exit.is_none()).map(AsFd::as_fd);
         let lost = Some(self.lost.as_fd()).filter(|_| matches!(self.hold, Hold::Held));
-        let told = self.capture.as_ref().filter(|_| !self.told).map(Capture::done);
+        let told = self.capture.as_ref().filter(|_| !self.told).and_then(Capture::descriptor);
         let started = self.started.as_ref().map(AsFd::as_fd);
-        let all = [Some(self.signals.as_fd()), started, ended, lost, told];
+        let all = [started, self.outside.descriptor(), ended, lost, told];
         let mut fds: Vec<PollFd<'_>> = all.into_iter().flatten().map(readable).collect();
         let _ = poll(&mut fds, nap.as_ref());
-        let answered = started.is_some() && fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let answered = started.is_some() && fds.first().is_some_and(|fd| !fd.revents().is_empty());
         if answered {
             self.look_at_start();
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.read();
         }
     }
 
@@ -206,6 +245,15 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// Ends the command, unless it has ended.
+    fn stop(&mut self) {
+        self.hurried = true;
+        if self.exit.is_none() && !self.stopped {
+            self.stopped = true;
+            self.stop_group();
+        }
+    }
+
     fn look_at_command(&mut self) {
         if self.exit.is_some() {
             return;
@@ -218,19 +266,19 @@ impl<'a> Supervisor<'a> {
                 } else if let Some(signal) = status.terminating_signal() {
                     self.exit = Some(Exit::Signal(signal));
                 } else if let Some(signal) = status.stopping_signal() {
-                    self.stopped(signal);
+                    self.is_stopped_by(signal);
                 }
             }
             Ok(None) | Err(Errno::INTR) => {}
             Err(_) => self.exit = Some(Exit::Unknown),
         }
         if self.exit.is_some() {
-            self.terminal.take_back();
+            self.outside.ended();
         }
     }
 
-    fn stopped(&mut self, signal: i32) {
-        if self.terminal.stopped(signal) {
+    fn is_stopped_by(&mut self, signal: i32) {
+        if self.outside.stopped(signal) {
             self.ask_record();
             if !matches!(self.hold, Hold::Lost(_)) {
                 signals::send(self.group, Signal::CONT);
@@ -243,6 +291,15 @@ impl<'a> Supervisor<'a> {
         if matches!(self.hold, Hold::Held) {
             let _ = self.lease.check();
             self.look_at_lease();
+        }
+    }
+
+    /// Has the lease renewed from the time on when that is worth it.
+    fn keep_lease(&mut self) {
+        let now = Instant::now();
+        if self.keep_at.is_some_and(|at| at <= now) {
+            // Without threads it ends by the clock, and so does the command; but there may be some again before.
+            self.keep_at = self.lease.keep().err().map(|_| now + UNKEPT);
         }
     }
 
@@ -296,7 +353,7 @@ impl<'a> Supervisor<'a> {
 
     /// Has the output been passed on, or is nobody waiting for that?
     fn is_told(&mut self) -> bool {
-        let Some(capture) = &self.capture else { return true };
+        let Some(capture) = &mut self.capture else { return true };
         capture.ends();
         self.told = capture.is_done();
         self.told || self.hurried
@@ -311,6 +368,18 @@ pub(crate) fn became(directory: &Directory, taken: &Node) -> Fate {
     }
 }
 
-fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
+/// What a command needs that is to be watched over can't be had.
+pub(crate) fn unwatched(why: &io::Error) -> Error {
+    Error::new(Code::StoreUnavailable, format!("cannot watch over the command: {why}"))
+}
+
+pub(crate) fn timespec(length: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(length.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: length.subsec_nanos().into(),
+    }
+}
+
+pub(crate) fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
     PollFd::from_borrowed_fd(fd, PollFlags::IN)
 }

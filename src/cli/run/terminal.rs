@@ -1,27 +1,60 @@
-//! Whose the terminal is.
+//! Whose the terminal is, and `run`'s caller at it.
 //!
 //! The command runs in a group of its own, so to the terminal it is a background job. It is given the terminal
 //! when it first asks for it: a read, or a change of settings, stops a background job with SIGTTIN or SIGTTOU.
 //! Not before, or `claim run … | less` would take it away from `less`. Until then what is typed comes as
 //! signals to `run`, which passes them on.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, getpgrp};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
-use super::signals;
+use super::signals::{self, Signals};
+use super::supervise::{Outside, Wish};
+
+/// Who called `run`: signals to it are the command's, and so may the terminal be.
+pub(crate) struct Caller {
+    signals: Signals,
+    terminal: Terminal,
+}
+
+impl Caller {
+    /// Has signals read here from now on, for the command that leads this group.
+    pub(crate) fn of(command: Pid) -> io::Result<Caller> {
+        Ok(Caller { signals: Signals::block()?, terminal: Terminal::of(command) })
+    }
+}
+
+impl Outside for Caller {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.signals.as_fd())
+    }
+
+    fn next(&mut self) -> Option<Wish> {
+        self.signals.next().map(Wish::Signal)
+    }
+
+    fn stopped(&mut self, signal: i32) -> bool {
+        self.terminal.stopped(signal)
+    }
+
+    fn ended(&mut self) {
+        self.terminal.take_back();
+    }
+}
 
 /// The controlling terminal, if there is one.
-pub(super) struct Terminal {
+struct Terminal {
     tty: Option<OwnedFd>,
     command: Pid,
     lent: bool,
 }
 
 impl Terminal {
-    pub(super) fn of(command: Pid) -> Terminal {
+    fn of(command: Pid) -> Terminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let tty = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok();
         Terminal { tty, command, lent: false }
@@ -31,7 +64,7 @@ impl Terminal {
     /// stops: `run` too, and with it the renewals, as when it is frozen. `true`: the command is to go on.
     ///
     /// Without a terminal, or by a plain SIGSTOP, only the command stops; a SIGCONT to `run` continues it.
-    pub(super) fn stopped(&mut self, signal: i32) -> bool {
+    fn stopped(&mut self, signal: i32) -> bool {
         let asks = [Signal::TTIN, Signal::TTOU].iter().any(|s| s.as_raw() == signal);
         if self.tty.is_none() || !(asks || signal == Signal::TSTP.as_raw()) {
             return false;
@@ -60,7 +93,7 @@ impl Terminal {
     }
 
     /// Takes the terminal back, if the command still has it.
-    pub(super) fn take_back(&mut self) {
+    fn take_back(&mut self) {
         if let Some(tty) = self.tty.as_ref().filter(|_| self.lent)
             && tcgetpgrp(tty) == Ok(self.command)
         {

@@ -64,7 +64,7 @@ impl Directory {
     ) -> Result<bool> {
         let mut next = Cursor { last_write: None, ..next.clone() };
         if let (Some(request), Pending(Some((begun, bytes)))) = (request, pending) {
-            if !begun && !self.begin::<Cursor>(request, bytes)? {
+            if !begun && !self.begin::<Cursor>(request, None, bytes)? {
                 return Ok(false);
             }
             next.last_write = Some(request.write(answer));

@@ -3,20 +3,23 @@
 //! A walk follows the hints in order, reads each task, and decides by its record alone. It never waits for anybody:
 //! what another is just taking is passed by, and looked at again in the next walk.
 
+mod once;
 mod walk;
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::update::ROUNDS;
 use super::{Directory, Lease};
+use serde_json::json;
+
 use crate::directory::gates::Gateway;
-use crate::domain::{Acquire, Acquired, Answer, Halt, Name, Refusal, Scope, Task, hint};
+use crate::domain::{Acquire, Acquired, Answer, Fingerprint, Halt, Name, Refusal, Scope, Task, hint};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
-use walk::Walk;
+use walk::{Listed, Walk};
 
 /// How often an idle waiter looks again. Also how soon it sees that a worker has died.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);
@@ -34,6 +37,11 @@ impl Next {
     /// Takes the task as `acquire` says, from the queue `default`, in no scope, of any project.
     pub fn of(acquire: Acquire) -> Next {
         Next { acquire, queue: Task::default_queue(), scope: None, projects: Vec::new() }
+    }
+
+    /// The same task, taken as `acquire` says.
+    pub fn taken_as(self, acquire: Acquire) -> Next {
+        Next { acquire, ..self }
     }
 
     /// From this queue.
@@ -58,6 +66,14 @@ impl Next {
 }
 
 impl Next {
+    /// What makes a request the same as another.
+    fn fingerprint(&self) -> Fingerprint {
+        let lane = hint::lane(&self.queue, self.scope.as_ref());
+        let projects: Vec<&str> = self.projects.iter().map(Name::as_str).collect();
+        let arguments = json!([self.acquire.arguments(), projects]);
+        Fingerprint::of("next", Some(&self.acquire.owner), &lane, arguments)
+    }
+
     fn wants(&self, id: &NodeId, task: &Task) -> bool {
         let of_project = |project: &Name| self.projects.contains(project);
         task.queue == self.queue
@@ -77,6 +93,8 @@ pub struct Nothing {
     pub paused: Option<Box<Halt>>,
     /// Who cancelled the scope, if somebody has: then no waiting helps.
     pub cancelled: Option<Box<Halt>>,
+    /// Why nothing may be taken at all, whatever there is.
+    pub barred: Option<Box<Refusal>>,
     /// Was it waited for in vain?
     pub waited: bool,
 }
@@ -85,6 +103,7 @@ impl Nothing {
     /// The code that decides the exit code.
     pub fn code(&self) -> Code {
         match self {
+            Nothing { barred: Some(refusal), .. } => refusal.code(),
             Nothing { cancelled: Some(_), .. } => Code::Cancelled,
             Nothing { waited: true, .. } => Code::WaitTimeout,
             _ => Code::NothingEligible,
@@ -102,8 +121,17 @@ impl Nothing {
 pub(super) struct Shared {
     /// The tasks that one of them is just taking.
     taking: Mutex<HashSet<NodeId>>,
+    /// What the last walk of one of them has still listed: the next ones' turns.
+    listed: Mutex<Listed>,
     /// When the short folder was last looked at, in nanoseconds on the monotonic clock.
     glanced_ns: AtomicU64,
+}
+
+impl Shared {
+    /// Something else may come first now.
+    pub(super) fn forget_listed(&self) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Listed::default();
+    }
 }
 
 impl Directory {
@@ -112,8 +140,10 @@ impl Directory {
     /// Of all who ask at the same moment no two get the same one. A task whose worker has died is among them from its
     /// lease's end on, or sooner where the claim was bound to a process, and nobody else has to do anything for that.
     pub fn try_next(&self, request: &Next) -> Result<Result<Lease, Nothing>> {
-        let mut take = |id: &NodeId| self.try_acquire(id, &request.acquire);
-        self.walks(request, &mut take)
+        match &self.receipt {
+            Some(key) => self.next_once(request, key),
+            None => self.walks(request, &mut |id: &NodeId| self.try_acquire(id, &request.acquire)),
+        }
     }
 
     /// Walks until something is taken, or until there is nothing for certain.
@@ -128,6 +158,9 @@ impl Directory {
                 return Ok(Err(nothing));
             }
             let mut walk = Walk::new(self, request);
+            if let Some(taken) = walk.take_listed(take)? {
+                return Ok(Ok(taken));
+            }
             if let Some(taken) = walk.take_first(take)? {
                 return Ok(Ok(taken));
             }
@@ -167,7 +200,7 @@ impl Directory {
         let end = self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
         loop {
             let nothing = match self.try_next(request)? {
-                Err(nothing) if nothing.cancelled.is_none() => nothing,
+                Err(nothing) if nothing.barred.is_none() && nothing.cancelled.is_none() => nothing,
                 answer => return Ok(answer),
             };
             let left = Duration::from_nanos(end.saturating_sub(self.host.mono_ns()));

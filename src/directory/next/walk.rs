@@ -7,16 +7,13 @@ use std::sync::atomic::Ordering;
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::domain::hint::{self, Mark, When};
-use crate::domain::{Answer, Node, Refusal, Standing, WriteId, next_end_ms, standing};
+use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Key, Prefix};
 
 /// How many hints are listed at once.
 const PAGE: usize = 32;
-
-/// After every key that begins as it does.
-const LAST: char = '\u{10FFFF}';
 
 /// One walk, and what was met on it.
 pub(super) struct Walk<'a> {
@@ -33,7 +30,22 @@ pub(super) struct Walk<'a> {
     pub(super) nothing: Nothing,
 }
 
+/// How long what is listed stands for what there is, in nanoseconds: who comes first in the order meanwhile waits as
+/// long for its turn at the most, and one whose process asks once is never passed by.
+const LISTED_NS: u64 = 10_000_000;
+
+/// What a walk has listed beyond the task that it took.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// Whose: the lane, and the projects asked for.
+    of: (String, Vec<Name>),
+    /// When, in nanoseconds on the monotonic clock.
+    at_ns: u64,
+    turns: VecDeque<Turn>,
+}
+
 /// A hint met.
+#[derive(Debug)]
 struct Turn {
     name: String,
     mark: Mark,
@@ -62,14 +74,58 @@ impl<'a> Walk<'a> {
         Walk { looks: true, ..Walk::new(directory, request) }
     }
 
+    /// Takes the first task of those that are listed already.
+    pub(super) fn take_listed<T>(
+        &mut self,
+        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+    ) -> Result<Option<T>> {
+        while let Some(turn) = self.next_listed() {
+            if let Some(taken) = self.meet(turn, take)? {
+                return Ok(Some(taken));
+            }
+        }
+        // Only a whole walk tells that there is nothing.
+        (self.lost, self.nothing) = (false, Nothing::default());
+        self.passed_by.clear();
+        Ok(None)
+    }
+
+    fn next_listed(&self) -> Option<Turn> {
+        let mut listed = self.directory.queues.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = self.directory.host.mono_ns().saturating_sub(listed.at_ns);
+        if age > LISTED_NS || listed.of != self.asked_for() {
+            listed.turns.clear();
+        }
+        listed.turns.pop_front()
+    }
+
+    fn asked_for(&self) -> (String, Vec<Name>) {
+        let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
+        (lane, self.request.projects.clone())
+    }
+
+    /// Leaves for the next ones what is listed, as long as it is known to be in order.
+    fn leave_listed(&mut self, runs: &mut [Run], since_ns: u64) -> Result<()> {
+        let mut turns = VecDeque::new();
+        while runs.iter().all(|run| run.ended || !run.page.is_empty())
+            && let Some(turn) = self.first(runs)?
+        {
+            turns.push_back(turn);
+        }
+        let listed = Listed { of: self.asked_for(), at_ns: since_ns, turns };
+        *self.directory.queues.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed;
+        Ok(())
+    }
+
     /// Takes the first task that `take` gets.
     pub(super) fn take_first<T>(
         &mut self,
         take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
+        let since_ns = self.directory.host.mono_ns();
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
         let orphans = self.orphans(&lane)?;
-        let mut priorities = self.children(&lane)?;
+        let mut priorities = self.directory.store.parts(&lane)?;
         priorities.retain(|part| part != BOUND);
         priorities.extend(orphans.iter().map(|(priority, _)| priority.clone()));
         priorities.sort_unstable();
@@ -81,6 +137,9 @@ impl<'a> Walk<'a> {
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
                 if let Some(taken) = self.meet(turn, take)? {
+                    if !self.looks {
+                        self.leave_listed(&mut runs, since_ns)?;
+                    }
                     return Ok(Some(taken));
                 }
             }
@@ -88,31 +147,16 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// The folders' names directly below `folder`.
-    fn children(&self, folder: &str) -> Result<Vec<String>> {
-        let mut children = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let found = self.directory.store.list(&Prefix::Internal(folder), after.as_deref(), 1)?;
-            let Some(rest) = found.first().and_then(|key| key.name().strip_prefix(folder)) else {
-                return Ok(children);
-            };
-            let child = rest.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
-            after = Some(format!("{folder}/{child}/{LAST}"));
-            children.push(child);
-        }
-    }
-
     /// The ordered lists of one priority.
     fn runs(&mut self, priority: &str) -> Result<Vec<Run>> {
         let projects: Vec<String> = match self.request.projects.as_slice() {
-            [] => self.children(priority)?,
+            [] => self.directory.store.parts(priority)?,
             projects => projects.iter().map(|project| hint::optional(Some(project))).collect(),
         };
         let mut runs = Vec::new();
         for project in projects {
             runs.push(Run::listed(format!("{priority}/{project}/ready"), None));
-            for clock in self.children(&format!("{priority}/{project}/timed"))? {
+            for clock in self.directory.store.parts(&format!("{priority}/{project}/timed"))? {
                 // Of another boot's time nothing is known here: those are all looked at.
                 let until = (clock == self.clock).then(|| self.directory.host.now().mono_ms);
                 runs.push(Run::listed(format!("{priority}/{project}/timed/{clock}"), until));
@@ -180,9 +224,9 @@ impl<'a> Walk<'a> {
             | Standing::Overdue { .. }
             | Standing::CalledOff { .. }
             | Standing::Adrift { .. } => Verdict::Take,
-            _ if ahead => Verdict::PassBy,
             #[cfg(feature = "testing")]
             _ if crate::testing::fault("a hint dropped since its task can't be taken") => Verdict::Drop,
+            _ if ahead => Verdict::PassBy,
             Standing::Held { remaining_ms, .. } if named => Verdict::Later(remaining_ms),
             Standing::NotYet { .. } | Standing::Blocked(_) if named => {
                 Verdict::Later(next_end_ms(node, facts))

@@ -8,7 +8,7 @@ use super::{Delivery, Settled, Shared, Trouble};
 use crate::directory::Lease;
 use crate::directory::next::GLANCE;
 use crate::domain::Retry;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 
 /// The longest pause after an error.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ impl Shared {
                 Ok(Err(nothing)) => nothing,
                 Err(error) => {
                     self.begun_in_vain();
-                    if is_hopeless(&error) {
+                    if error.code().is_hopeless() {
                         return Err(error);
                     }
                     (self.calls.on_trouble)(&Trouble::Store(&error), None);
@@ -187,20 +187,4 @@ impl Shared {
 
 fn because(reason: &str) -> Retry {
     Retry { reason: Some(reason.to_owned()), ..Retry::default() }
-}
-
-/// An error that trying again can't cure.
-fn is_hopeless(error: &Error) -> bool {
-    matches!(
-        error.code(),
-        Code::Usage
-            | Code::InvalidId
-            | Code::InvalidPath
-            | Code::NotFound
-            | Code::NoStore
-            | Code::AmbiguousStore
-            | Code::SharedFileSystem
-            | Code::PermissionDenied
-            | Code::FormatTooNew
-    )
 }

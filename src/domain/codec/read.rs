@@ -22,7 +22,7 @@ pub(in crate::domain) fn node(mut fields: Fields) -> Result<Node, Malformed> {
     Ok(Node {
         id,
         version: fields.count("version")?,
-        write: fields.with("write", |hex: String| u128::from_str_radix(&hex, 16).ok().map(WriteId))?,
+        write: fields.with("write", WriteId::recorded)?,
         generation: fields.count("generation")?,
         attempt: fields.count("attempt")?,
         requeues: fields.with("requeues", |n: Option<u64>| Some(n.unwrap_or_default()))?,

@@ -5,8 +5,13 @@ use crate::domain::Scope;
 use crate::domain::record::Task;
 use crate::id::NodeId;
 
-/// What a time is shifted by for each of its folders: 12 days, 70 minutes, a minute, a second, 16 ms.
-const SHIFTS: [(u32, u64); 5] = [(30, u64::MAX), (22, 0xff), (16, 0x3f), (10, 0x3f), (4, 0x3f)];
+/// What a time is shifted by for each of its folders, and how much of that is left. Submissions come as fast as they
+/// can be written down: 12 days, 70 minutes, a minute, a second, 16 ms.
+const READY: [(u32, u64); 5] = [(30, u64::MAX), (22, 0xff), (16, 0x3f), (10, 0x3f), (4, 0x3f)];
+
+/// Of what is held or rests there is less at any moment, and it is put and removed more often: 18 hours, 4 minutes, a
+/// second.
+const TIMED: [(u32, u64); 3] = [(26, u64::MAX), (18, 0xff), (10, 0xff)];
 
 /// The last moment that a name can say: milliseconds in 48 bits.
 const LAST: u64 = (1 << 48) - 1;
@@ -24,9 +29,9 @@ pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
     );
     let leaf = leaf(mark);
     match when {
-        When::Ready { since_ms } => format!("{run}/ready/{}.{leaf}", time(*since_ms)),
+        When::Ready { since_ms } => format!("{run}/ready/{}.{leaf}", time(&READY, *since_ms)),
         When::Timed { clock, mono_ms, wall_ms } => {
-            format!("{run}/timed/{clock}/{}.{:012x}.{leaf}", time(*mono_ms), clamped(*wall_ms))
+            format!("{run}/timed/{clock}/{}.{:012x}.{leaf}", time(&TIMED, *mono_ms), clamped(*wall_ms))
         }
     }
 }
@@ -41,14 +46,15 @@ fn clamped(ms: i64) -> u64 {
 }
 
 /// A time's folders, and the whole of it.
-fn time(ms: i64) -> String {
+fn time(shifts: &[(u32, u64)], ms: i64) -> String {
     let ms = clamped(ms);
     let mut text = String::new();
-    for (shift, mask) in SHIFTS {
-        text.push_str(&format!("{:02x}/", (ms >> shift) & mask));
+    for (at, (shift, mask)) in shifts.iter().enumerate() {
+        // The first folder's names have as many digits as it takes, all the same number.
+        let digits = if at == 0 { 6 } else { 2 };
+        text.push_str(&format!("{:0digits$x}/", (ms >> shift) & mask));
     }
-    // The first folder's names have as many digits as it takes, in order all the same.
-    format!("{:05x}{}{ms:012x}", ms >> 30, text.get(text.find('/').unwrap_or(0)..).unwrap_or_default())
+    format!("{text}{ms:012x}")
 }
 
 fn leaf(mark: &Mark) -> String {
@@ -69,9 +75,9 @@ pub(super) fn mark_of(name: &str) -> Option<Mark> {
     })
 }
 
-/// Is a leaf in this folder one of `timed`? Its fifth part from the end is the clock's, before that `timed`.
+/// Is a leaf in this folder one of `timed`? Before the time's folders is the clock's, and before that `timed`.
 fn is_timed(folder: &str) -> bool {
-    folder.rsplit('/').nth(SHIFTS.len() + 1) == Some("timed")
+    folder.rsplit('/').nth(TIMED.len() + 1) == Some("timed")
 }
 
 /// The moment in the name of a hint that has one.
@@ -82,7 +88,7 @@ pub(super) fn when_of(name: &str) -> Option<When> {
     if !is_timed(folder) {
         return Some(When::Ready { since_ms: number(first)? });
     }
-    let clock = folder.rsplit('/').nth(SHIFTS.len())?.to_owned();
+    let clock = folder.rsplit('/').nth(TIMED.len())?.to_owned();
     Some(When::Timed { clock, mono_ms: number(first)?, wall_ms: number(rest.split_once('.')?.0)? })
 }
 

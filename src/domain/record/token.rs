@@ -67,6 +67,11 @@ impl WriteId {
         WriteId(random)
     }
 
+    /// Reads up to 32 hexadecimal digits.
+    pub(in crate::domain) fn recorded(hex: String) -> Option<WriteId> {
+        u128::from_str_radix(&hex, 16).ok().map(WriteId)
+    }
+
     /// Half as many bits, to make a name the only one of its kind.
     pub(crate) fn half(self) -> u64 {
         (self.0 >> 64) as u64 ^ self.0 as u64

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
 use walkdir::WalkDir;
 
@@ -67,7 +67,7 @@ impl Disk {
         Ok(root)
     }
 
-    /// A folder's descriptor, reached part by part.
+    /// A folder's descriptor.
     fn folder(&self, folder: &str) -> io::Result<Arc<OwnedFd>> {
         let root = self.root()?;
         if folder.is_empty() {
@@ -81,10 +81,7 @@ impl Disk {
         {
             return Ok(intents.clone());
         }
-        let mut at = root;
-        for part in folder.split('/') {
-            at = Arc::new(folder_below(at.as_fd(), part)?);
-        }
+        let at = Arc::new(folder_beneath(&root, folder)?);
         if folder == intent::FOLDER {
             self.open.lock().unwrap_or_else(PoisonError::into_inner).intents = Some(at.clone());
         }
@@ -166,7 +163,10 @@ impl Files for Disk {
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         step();
         // A descriptor of its own: the position of a listing belongs to the open folder.
-        let folder = folder_below(self.folder(folder)?.as_fd(), ".")?;
+        let mut folder = self.folder(folder)?;
+        if Arc::strong_count(&folder) > 1 {
+            folder = Arc::new(folder_below(folder.as_fd(), ".")?);
+        }
         let mut buffer = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
         buffer.reserve(LIST_BUFFER);
         let entries = entries_of(&folder, &mut buffer);
@@ -230,6 +230,8 @@ impl Files for Disk {
     }
 }
 
+const NO_FOLDER: &str = "below a symbolic link or a file, not a folder";
+
 fn irregular(what: &'static str) -> io::Error {
     io::Error::other(Irregular(what))
 }
@@ -242,9 +244,26 @@ fn folder_at(path: &Path) -> io::Result<OwnedFd> {
 fn folder_below(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(above, name, flags, Mode::empty()) {
-        Err(Errno::NOTDIR | Errno::LOOP) => Err(irregular("below a symbolic link or a file, not a folder")),
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(irregular(NO_FOLDER)),
         opened => Ok(opened?),
     }
+}
+
+/// A folder below `root`, reached without following a link on the way: in one call, or part by part where the kernel
+/// has no such call or a sandbox forbids it.
+fn folder_beneath(root: &OwnedFd, folder: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match rustix::fs::openat2(root, folder, flags, Mode::empty(), resolve) {
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(irregular(NO_FOLDER)),
+        Err(Errno::NOSYS | Errno::PERM) => part_by_part(root, folder),
+        opened => Ok(opened?),
+    }
+}
+
+fn part_by_part(root: &OwnedFd, folder: &str) -> io::Result<OwnedFd> {
+    let start = folder_below(root.as_fd(), ".");
+    folder.split('/').fold(start, |above, part| folder_below(above?.as_fd(), part))
 }
 
 fn entries_of(folder: &OwnedFd, buffer: &mut Vec<u8>) -> io::Result<Vec<Entry>> {
@@ -340,6 +359,38 @@ use super::testing::step;
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_is_reached_in_one_call_as_it_is_part_by_part() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = folder_at(scratch.path()).unwrap();
+        std::fs::create_dir_all(scratch.path().join("a/b/c")).unwrap();
+        std::fs::write(scratch.path().join("a/file"), "").unwrap();
+        symlink("b", scratch.path().join("a/link")).unwrap();
+        symlink("/", scratch.path().join("a/out")).unwrap();
+        for (path, expected) in [
+            ("a", None),
+            ("a/b/c", None),
+            ("a/b/none", Some(io::ErrorKind::NotFound)),
+            ("none/b", Some(io::ErrorKind::NotFound)),
+            ("a/link", Some(io::ErrorKind::Other)),
+            ("a/link/c", Some(io::ErrorKind::Other)),
+            ("a/out/tmp", Some(io::ErrorKind::Other)),
+            ("a/file/c", Some(io::ErrorKind::Other)),
+            ("a/file", Some(io::ErrorKind::Other)),
+        ] {
+            for reach in [folder_beneath, part_by_part] {
+                let reached = reach(&root, path).map(|folder| rustix::fs::fstat(folder).unwrap().st_ino);
+                let there = std::fs::metadata(scratch.path().join(path));
+                match expected {
+                    None => {
+                        assert_eq!(reached.unwrap(), std::os::unix::fs::MetadataExt::ino(&there.unwrap()))
+                    }
+                    Some(kind) => assert_eq!(reached.unwrap_err().kind(), kind, "{path}"),
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_is_a_folder_is_known_where_no_types_are_listed() {

@@ -10,7 +10,7 @@ use super::{Disk, Entry, Files, Irregular, intent, layout, names, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::id::NodeId;
-use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Prefix, Replaced, Store, Watch};
+use crate::store::{Finding, Gravity, Key, MAX_CELL_BYTES, Prefix, Replaced, Store, Watch, parts_by_listing};
 
 /// How often a name is tried whose folder was removed by others. Each time takes one of their calls at just the
 /// wrong moment.
@@ -138,16 +138,30 @@ impl<F: Files> FileStore<F> {
     /// Makes a folder and those above it, where they are missing and for as long as nobody removes them. `false`:
     /// no folder is needed, or the claim directory itself is not there.
     fn make_folders(&self, folder: &str) -> io::Result<bool> {
+        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]).filter(|end| *end > 0);
+        let folders: Vec<&str> = ends.map(|end| &folder[..end]).collect();
+        // The lowest that can be made first: mostly those above it are there.
+        let mut first = folders.len();
         let mut is_there = false;
-        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
-        for end in ends.filter(|end| *end > 0) {
-            match self.files.make_folder(&folder[..end]) {
-                Err(e) if e.kind() == ErrorKind::NotFound => break,
-                Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
-                _ => is_there = true,
+        while first > 0 && !is_there {
+            first -= 1;
+            is_there = self.make_one(folders[first])?;
+        }
+        for folder in folders.iter().skip(first + 1) {
+            if !is_there || !self.make_one(folder)? {
+                break;
             }
         }
         Ok(is_there)
+    }
+
+    /// `false`: what is above it is not there.
+    fn make_one(&self, folder: &str) -> io::Result<bool> {
+        match self.files.make_folder(folder) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(e),
+            _ => Ok(true),
+        }
     }
 
     fn unlisted(&self, Unlisted { path, error, .. }: Unlisted) -> Error {
@@ -237,6 +251,29 @@ impl<F: Files> Store for FileStore<F> {
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
         let walk = Walk::new(&self.files, prefix, after).take(limit);
         walk.map(|item| item.map_err(|unlisted| self.unlisted(unlisted))).collect()
+    }
+
+    fn parts(&self, folder: &str) -> Result<Vec<String>> {
+        let Some(path) = names::internal_folder(folder).map(|path| layout::path(&path)) else {
+            return Ok(Vec::new());
+        };
+        let entries = match self.files.list(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|e| self.error("list", &path, e))?,
+        };
+        let mut parts = Vec::new();
+        for Entry { name, is_folder } in entries {
+            let text = if is_folder { names::text_of_folder(&name) } else { names::text_of_file(&name) };
+            let Some(part) = text.and_then(|text| String::from_utf8(text).ok()) else { continue };
+            match part.strip_suffix('/') {
+                Some(whole) => parts.push(whole.to_owned()),
+                None if !is_folder => parts.push(part),
+                // A part that goes on in the folder.
+                None => return parts_by_listing(self, folder),
+            }
+        }
+        parts.sort_unstable();
+        Ok(parts)
     }
 
     fn nodes(&self, unreadable: &mut dyn FnMut(NodeId, Error)) -> Result<Vec<NodeId>> {
