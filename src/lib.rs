@@ -58,11 +58,12 @@ pub mod time;
 
 pub use directory::{
     Available, Checkup, Delivery, Directory, Handled, Lease, MailSeen, Next, Nothing, Opened, Over, PoolSeen,
-    Pruned, QuotaSeen, Ran, Reserved, Seen, Settled, Stop, Trouble, Unreadable, Unsettled, Worked, Worker,
+    Pruned, QuotaSeen, Ran, Reserved, ScopeCancelled, ScopeSeen, Seen, Settled, Stop, Trouble, Unreadable,
+    Unsettled, Worked, Worker,
 };
 pub use domain::{
-    Acquire, Answer, Blocking, Cancel, Force, Letter, MailAnswer, MailName, MailRefusal, Name, Rate,
-    ReceiptKey, Refusal, Renewal, RepoPath, Resources, Text, Token, WorkKey,
+    Acquire, Answer, Blocking, Cancel, Force, Halt, Letter, MailAnswer, MailName, MailRefusal, Name, Rate,
+    ReceiptKey, Refusal, Renewal, RepoPath, Resources, Scope, Text, Token, WorkKey,
 };
 pub use error::{Code, Error, Result};
 pub use id::NodeId;

@@ -164,6 +164,14 @@ def position(world, name):
     return next((reader[name] for reader in readers if reader["reader"] == "victim"), None)
 
 
+def scope_is_cancelled(world):
+    return world.ask("scope", "show", "s").json["state"] == "cancelled" and world.record().state in ("cancelled", "done")
+
+
+def is_paused(world):
+    return world.ask("next", "--queue", "q").json["paused"]["reason"] == "deploy"
+
+
 def is_failed(record):
     return record.state == "failed" and record.fields["outcome"]["reason"] == "poison"
 
@@ -270,6 +278,9 @@ CASES = [
     settle("reject", is_failed, "reject", "NODE", "--reason", "poison", step=2),
     Case("cancel", ("cancel", "NODE", "--reason", "enough"), leased, effect=is_cancelled, late=frozenset({1}),
          meanwhile=("look", "take", "release", "complete"), forces=True, step=2),
+    Case("scope cancel", ("scope", "cancel", "s", "--reason", "enough"), leased, stands=scope_is_cancelled, midway=is_cancelled,
+         node="@s/parser", meanwhile=("look", "take", "release", "complete"), forces=True, elsewhere=True, step=3),
+    look("pause", made, "pause", "q", "--reason", "deploy", stands=is_paused, elsewhere=True, step=4),
     Case("block with an end", ("block", "NODE", "--reason", "a question", "--until", "1h"), released_before,
          effect=is_blocked, late=frozenset({1}), step=3),
     Case("requeue", ("requeue", "NODE"), failed, effect=is_requeued, step=2),

@@ -189,7 +189,8 @@ def take(world):
         "done": (1, "ALREADY_DONE"),
         "failed": (4, "FAILED"),
         "cancelled": (4, "CANCELLED"),
-    }.get(before.state)
+    }
+    ended = ended.get(before.state) or (ended["cancelled"] if world.in_cancelled_scope() else None)
     got = (answer.code, answer.json.get("code"))
     world.require(got == (ended or (0, None)), f"bob's acquire: {got}, and on disk it is {before.state}")
     if answer.code != 0:

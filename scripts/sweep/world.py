@@ -99,6 +99,11 @@ class World:
     def path(self, node):
         return self.claims / f"{node}.claim"
 
+    def in_cancelled_scope(self):
+        """Was the scope cancelled that the node is in, whether its record says so yet or not?"""
+        scope = self.claims / ".store" / "scopes" / self.node.partition("/")[0].removeprefix("@")
+        return self.node.startswith("@") and scope.exists() and b'"cancelled"' in scope.read_bytes()
+
     def record(self, node=None):
         """Reads a record and holds it against all that was ever seen of it."""
         path = self.path(node or self.node)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use claimdir::locate::{self, Located, Owner, Places, Tree};
 use claimdir::store::files::Options;
-use claimdir::{Code, Directory, Error, Name, NodeId, Rate, ReceiptKey, RepoPath, Resources, Result};
+use claimdir::{Code, Directory, Error, Name, NodeId, Rate, ReceiptKey, RepoPath, Resources, Result, Scope};
 
 use super::args::{Global, Once, With};
 use super::text::harmless;
@@ -71,6 +71,33 @@ impl Context {
     /// The directory, where it was found to be, for answers.
     pub(crate) fn dir(&self) -> Option<&PathBuf> {
         self.located.get().map(|located| &located.path)
+    }
+
+    /// The name of the scope that ids are in, if one is named.
+    pub(crate) fn scope_name(&self) -> Result<Option<Name>> {
+        if let Some(name) = &self.global.scope {
+            return Name::new(name.as_str()).map(Some);
+        }
+        match env::var("CLAIM_SCOPE") {
+            Ok(name) if !name.is_empty() => Name::new(name).map(Some),
+            Err(VarError::NotUnicode(_)) => {
+                Err(Error::usage("the scope's name in CLAIM_SCOPE is not valid UTF-8"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// That scope.
+    pub(crate) fn scope(&self) -> Result<Option<Scope>> {
+        Ok(self.scope_name()?.as_ref().map(Scope::named))
+    }
+
+    /// An argument as an id, in that scope unless it names one.
+    pub(crate) fn id(&self, text: &str) -> Result<NodeId> {
+        match self.scope()? {
+            Some(scope) => scope.id(text),
+            None => NodeId::new(text),
+        }
     }
 
     /// Paths as arguments, each relative to the current folder, as all worktrees of the repository know them.
@@ -157,9 +184,4 @@ fn with_receipt(directory: Directory, once: &Once) -> Result<Directory> {
 
 fn made(path: &Path) -> String {
     format!("made the claim directory {}", harmless(&path.to_string_lossy()))
-}
-
-/// An argument as an id.
-pub(crate) fn id(text: &str) -> Result<NodeId> {
-    NodeId::new(text)
 }

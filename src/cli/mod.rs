@@ -10,6 +10,7 @@ mod args;
 mod command;
 mod context;
 mod json;
+mod progress;
 mod report;
 mod run;
 mod stream;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use claimdir::domain::{Became, Blob, Holder, Reason};
 use claimdir::time::{human, rfc3339};
-use claimdir::{Code, Error, Nothing, Opened, Refusal};
+use claimdir::{Code, Error, Halt, Nothing, Opened, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
@@ -116,17 +116,38 @@ impl Report {
             return Report::refused(refusal);
         }
         let code = nothing.code();
+        if let Some(halt) = &nothing.cancelled {
+            return Report::cancelled(halt);
+        }
         let mut message = "nothing can be taken now".to_owned();
+        if let Some(halt) = &nothing.paused {
+            message = format!("{message}; the queue {} is paused {}", halt.name, halt.by_and_why());
+        }
         if let Some(refusal) = &nothing.refused {
             message = format!("{message}; {}: {}", refusal.id, refusal.message());
         }
         if let Some(ms) = nothing.due_in_ms {
             message = format!("{message}; something may come up in {}", human(ms));
         }
-        let fields = json!({"code": code.name(), "message": message, "due_in_ms": nothing.due_in_ms});
+        let mut fields = json!({"code": code.name(), "message": message, "due_in_ms": nothing.due_in_ms});
+        if let Some(halt) = &nothing.paused {
+            fields["paused"] = halt_json(halt);
+        }
         let word = if nothing.waited { "waited in vain" } else { "nothing" };
-        let hint = "`claim list --state waiting` shows what waits, and for what; --wait waits for it";
+        let hint = match &nothing.paused {
+            Some(_) => "--wait waits until it is resumed",
+            None => "`claim list --state waiting` shows what waits, and for what; --wait waits for it",
+        };
         Report::yes(format!("{word} — {}", harmless(&message)), fields).exiting(code.exit()).hint(hint)
+    }
+
+    /// Nothing happens any more in a scope that was cancelled.
+    pub(crate) fn cancelled(halt: &Halt) -> Report {
+        let message = format!("the scope {} was cancelled {}", halt.name, halt.by_and_why());
+        let code = Code::Cancelled;
+        let fields = json!({"code": code.name(), "message": message, "scope": halt.name.as_str()});
+        let line = format!("{} — {}", word(code), harmless(&message));
+        Report::yes(line, fields).exiting(code.exit()).hint("use another scope")
     }
 
     /// The question could not be answered.
@@ -326,6 +347,11 @@ pub(crate) fn word(code: Code) -> &'static str {
             _ => "refused",
         },
     }
+}
+
+/// Who stopped something, when and why.
+pub(crate) fn halt_json(halt: &Halt) -> Value {
+    json!({"by": halt.by, "reason": halt.reason, "at": rfc3339(halt.at.wall_ms)})
 }
 
 pub(crate) fn holder_json(holder: &Holder) -> Value {

@@ -55,6 +55,12 @@ impl Directory {
         }
         // A freeze may have outlasted the lease before it was published.
         if !self.is_held(&acquired.node) {
+            if let Some(scope) = self.scope_halt(id)? {
+                // Whoever cancelled it may have looked before this node was there. Where that can't be written
+                // down, it is so all the same.
+                let _ = self.write_down(id);
+                return Ok(Err(Refusal::new(&acquired.node, scope.refusal())));
+            }
             // Where that fails, the end that the record names lets others take it all the same.
             let over = |_| Refusal::new(&acquired.node, Reason::Stale(Stale::Over));
             return Ok(Err(self.give_back(id, &mint.token).unwrap_or_else(over)));
@@ -128,7 +134,10 @@ impl Directory {
             // Over before anybody could be told, unless another call with this token has renewed since.
             Ok(renewed) if !renewed.replay && !self.is_held(&renewed.node) => {
                 let over = Refusal::new(&renewed.node, Reason::Stale(Stale::Over));
-                Ok(self.check(id, token)?.map(|_| renewed).map_err(|_| over))
+                Ok(self.check(id, token)?.map(|_| renewed).map_err(|lost| match lost.reason {
+                    Reason::Stale(Stale::CalledOff(_)) => lost,
+                    _ => over,
+                }))
             }
             answer => Ok(answer),
         }

@@ -94,6 +94,11 @@ impl Directory {
             let (place, what) = (self.store.place(Some(&key)), error.to_string());
             findings.push(Finding { gravity: Gravity::Fault, place, what });
         }
+        findings.extend(self.unreadable_gates()?.into_iter().map(|(key, error)| Finding {
+            gravity: Gravity::Fault,
+            place: self.store.place(Some(&key)),
+            what: error.to_string(),
+        }));
         findings.extend(self.examine_mail()?);
         Ok(Checkup { records: seen.nodes.len(), findings })
     }

@@ -3,6 +3,7 @@
 mod blobs;
 mod claims;
 mod control;
+mod gates;
 mod hints;
 mod keeper;
 mod lease;
@@ -19,6 +20,7 @@ mod reap;
 mod receipts;
 mod reserve;
 mod roster;
+mod scopes;
 mod tasks;
 mod update;
 mod wait;
@@ -43,6 +45,7 @@ pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
 pub use reap::Over;
 pub use receipts::Pruned;
+pub use scopes::{ScopeCancelled, ScopeSeen};
 pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
 
 /// A claim directory. Cheap to clone; threads may share it.

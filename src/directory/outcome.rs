@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Directory;
 use super::wait::{Exits, timed_out};
-use crate::domain::{self, Answer, Node, Reason, Refusal, Step, WriteId};
+use crate::domain::{self, Answer, Node, Reason, Refusal, State, Step, WriteId, hint};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Key, Watch};
@@ -52,7 +52,7 @@ impl Directory {
         Err(Refusal::new(&node, Reason::NotEnded(state)))
     }
 
-    /// The node in the state that time has brought it to, written down or not.
+    /// The node in the state that time or the end of its scope has brought it to, written down or not.
     pub(super) fn as_of_now(&self, node: Node) -> Node {
         let ended = self.with_facts_alone(&node, |facts| domain::ended_by_time(&node, facts, node.write));
         match ended {
@@ -62,7 +62,7 @@ impl Directory {
     }
 
     /// The same, and it is written down.
-    fn written_down(&self, node: Node) -> Result<Node> {
+    pub(super) fn written_down(&self, node: Node) -> Result<Node> {
         let ended = |node: &Node, facts: &domain::Facts<'_>, write: WriteId| {
             domain::ended_by_time(node, facts, write)
         };
@@ -83,4 +83,9 @@ impl Directory {
             None => Ok(()),
         }
     }
+}
+
+/// Has it ended so that nothing can come of it any more?
+pub(super) fn is_final(node: &Node) -> bool {
+    hint::is_met(node) || matches!(node.state, State::Cancelled(_) | State::Expired(_))
 }

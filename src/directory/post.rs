@@ -35,7 +35,7 @@ impl Directory {
                 Some(receipt) => receipt.message()?,
                 None => message_id(self.host.random()?)?,
             };
-            return self.submit_with(&id, request, input);
+            return self.submit_with(&request.made(id)?, request, input);
         };
         let id = self.stands_for(request, key)?;
         Ok(match self.submit_with(&id, request, input)? {
@@ -68,13 +68,13 @@ impl Directory {
         };
         let mut last = None;
         for turn in 0.. {
-            let id = key.message(request.queue_name(), turn)?;
+            let id = request.made(key.message(request.queue_name(), turn)?)?;
             match (self.node(&id)?, last) {
                 (Some(node), _) if node.task.is_some() => last = Some(node),
                 (_, Some(node)) if is_young(&node) => return Ok(node.id),
                 _ => return Ok(id),
             }
         }
-        key.message(request.queue_name(), 0)
+        request.made(key.message(request.queue_name(), 0)?)
     }
 }

@@ -133,9 +133,9 @@ impl Directory {
         Ok(Change::Write(encode_quota(&quota, WriteId::of(self.host.random()?)), answer))
     }
 
-    fn by_the_clock<T>(&self, tell: impl FnOnce(&Facts<'_>) -> T) -> T {
+    pub(super) fn by_the_clock<T>(&self, tell: impl FnOnce(&Facts<'_>) -> T) -> T {
         let (now, place) = (self.host.now(), self.host.place());
-        tell(&Facts { now, place, life: Life::Unknown, needs: &[] })
+        tell(&Facts { now, place, life: Life::Unknown, needs: &[], scope: None })
     }
 
     pub(super) fn quota_keys(&self) -> Result<Vec<Key>> {

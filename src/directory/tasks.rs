@@ -59,8 +59,13 @@ impl Directory {
         let request = &request.clone().content(content.clone());
         let answer = self.submit_content(id, request, &content);
         let answer = self.unless_named(&content, answer, |submitted| &submitted.node)?;
-        if answer.as_ref().is_ok_and(|submitted| submitted.existing) {
+        let Ok(submitted) = &answer else { return Ok(answer) };
+        if submitted.existing {
             self.store.confirm(&Key::Node(id.clone()))?;
+        } else if let Some(scope) = self.scope_halt(id)? {
+            // Whoever cancelled it may have looked before this task was there.
+            self.write_down(id)?;
+            return Ok(Err(Refusal::new(&submitted.node, scope.refusal())));
         }
         Ok(answer)
     }

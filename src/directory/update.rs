@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Directory;
 use crate::domain::hint::{self, Plan};
 use crate::domain::{
-    Answer, Facts, Lack, Malformed, Need, Node, Reason, Refusal, Stale, State, Step, WriteId, decode,
+    Answer, Facts, Halt, Lack, Malformed, Need, Node, Reason, Refusal, Stale, State, Step, WriteId, decode,
     encode_within_limit,
 };
 use crate::error::{Code, Error, Result};
@@ -45,7 +45,8 @@ impl Directory {
             }
             let node = self.decode(&key, id, found.as_deref().unwrap_or_default())?;
             let write = WriteId::of(self.host.random()?);
-            let step = self.with_facts(&node, |facts| {
+            let (needs, scope) = (self.needs(&node), self.scope_halt(id)?);
+            let step = self.with_facts_and(&node, &needs, scope.as_ref(), |facts| {
                 #[cfg(feature = "testing")]
                 let facts = &Facts { now: crate::testing::time_of_round(round, facts.now), ..*facts };
                 let step = decide(&node, facts, write)?;
@@ -202,22 +203,35 @@ impl Directory {
         }
     }
 
-    /// Tells `use_facts` the time, what is known of the process that `node`'s claim is bound to, and what the node
-    /// waits for.
+    /// Tells `use_facts` the time, what is known of the process that `node`'s claim is bound to, what the node waits
+    /// for, and who cancelled its scope. A scope whose record can't be read counts as open for those who only look.
     pub(super) fn with_facts<T>(&self, node: &Node, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
-        self.with_facts_and(node, &self.needs(node), use_facts)
+        self.with_facts_and(node, &self.needs(node), self.halt_of(node).as_ref(), use_facts)
     }
 
     /// The same, leaving out what it waits for.
     pub(super) fn with_facts_alone<T>(&self, node: &Node, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
-        self.with_facts_and(node, &[], use_facts)
+        self.with_facts_and(node, &[], self.halt_of(node).as_ref(), use_facts)
     }
 
-    fn with_facts_and<T>(&self, node: &Node, needs: &[Need], use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
+    fn halt_of(&self, node: &Node) -> Option<Halt> {
+        if node.outcome().is_some() {
+            return None; // it has ended by itself
+        }
+        self.scope_halt(&node.id).ok().flatten()
+    }
+
+    fn with_facts_and<T>(
+        &self,
+        node: &Node,
+        needs: &[Need],
+        scope: Option<&Halt>,
+        use_facts: impl FnOnce(&Facts<'_>) -> T,
+    ) -> T {
         let bound = node.claim().and_then(|claim| claim.bound.as_ref());
         let life = bound.map_or(Life::Unknown, |bound| self.host.life(&bound.process));
         let now: Now = self.host.now(); // after the records, and last of all
-        use_facts(&Facts { now, place: self.host.place(), life, needs })
+        use_facts(&Facts { now, place: self.host.place(), life, needs, scope })
     }
 
     /// What `node`, if nobody has it, waits for. A dependency that is met stays so, hence reading one after the

@@ -189,7 +189,9 @@ pub(crate) fn acquire(node: &Node, facts: &Facts<'_>, request: &Acquire, mint: &
             let Step { write, answer } = refuse_ended(node, facts, mint.write);
             Step { write, answer: answer.map_err(|refusal| refusal.because(Reason::Spent(node.attempt))) }
         }
-        Standing::Overdue { .. } | Standing::Ended(..) => refuse_ended(node, facts, mint.write),
+        Standing::Overdue { .. } | Standing::CalledOff { .. } | Standing::Ended(..) => {
+            refuse_ended(node, facts, mint.write)
+        }
         Standing::Blocked(block) => Step::refuse(node, Reason::blocked(block)),
     }
 }

@@ -59,7 +59,10 @@ pub(crate) fn cancel(node: &Node, facts: &Facts<'_>, request: &Cancel, write: Wr
         Standing::Ended(Ending::Cancelled, outcome) if outcome.reason.as_deref() == reason => {
             return Step::answer(Written { node: node.clone(), replay: true });
         }
-        Standing::Ended(..) | Standing::Spent { .. } | Standing::Overdue { .. } => {
+        Standing::Ended(..)
+        | Standing::Spent { .. }
+        | Standing::Overdue { .. }
+        | Standing::CalledOff { .. } => {
             return refuse_ended(node, facts, write);
         }
         Standing::Held { claim, .. } | Standing::Adrift { claim } => {
@@ -109,9 +112,10 @@ pub(crate) fn block(node: &Node, facts: &Facts<'_>, request: &Blocking, write: W
         Standing::Blocked(there) if endless && there.until.is_none() => {
             Step::answer(Written { node: node.clone(), replay: true })
         }
-        Standing::Ended(..) | Standing::Spent { .. } | Standing::Overdue { .. } => {
-            refuse_ended(node, facts, write)
-        }
+        Standing::Ended(..)
+        | Standing::Spent { .. }
+        | Standing::Overdue { .. }
+        | Standing::CalledOff { .. } => refuse_ended(node, facts, write),
         Standing::Lapsed { claim, why } => Written::step(lapsed(node, claim, why, facts, write, blocked())),
         Standing::Blocked(_) | Standing::Free | Standing::Waiting(_) | Standing::NotYet { .. } => {
             Written::step(node.next(write, blocked()))
@@ -124,9 +128,10 @@ pub(crate) fn unblock(node: &Node, facts: &Facts<'_>, write: WriteId) -> Step<Wr
     match standing(node, facts) {
         _ if node.version == 0 => Step::refuse(node, Reason::NotFound),
         Standing::Blocked(_) => Written::step(node.next(write, State::Ready)),
-        Standing::Ended(..) | Standing::Spent { .. } | Standing::Overdue { .. } => {
-            refuse_ended(node, facts, write)
-        }
+        Standing::Ended(..)
+        | Standing::Spent { .. }
+        | Standing::Overdue { .. }
+        | Standing::CalledOff { .. } => refuse_ended(node, facts, write),
         other => Step::refuse(node, Reason::NotInState { wanted: "blocked", state: other.name() }),
     }
 }
@@ -138,7 +143,9 @@ pub(crate) fn requeue(node: &Node, facts: &Facts<'_>, write: WriteId) -> Step<Wr
         _ if node.version == 0 => return Step::refuse(node, Reason::NotFound),
         Standing::Ended(Ending::Failed, _) => node.next(write, State::Ready),
         Standing::Spent { claim, why } => lapsed(node, claim, why, facts, write, State::Ready),
-        Standing::Ended(..) | Standing::Overdue { .. } => return refuse_ended(node, facts, write),
+        Standing::Ended(..) | Standing::Overdue { .. } | Standing::CalledOff { .. } => {
+            return refuse_ended(node, facts, write);
+        }
         other => {
             return Step::refuse(node, Reason::NotInState { wanted: "failed", state: other.name() });
         }
@@ -151,9 +158,10 @@ pub(crate) fn requeue(node: &Node, facts: &Facts<'_>, write: WriteId) -> Step<Wr
     }
     next.requeues += 1;
     next.not_before = None;
-    // What would expire at once is not let loose.
-    if let Standing::Overdue { task, deadline, .. } = standing(&next, facts) {
-        return Step::refuse(node, Reason::overdue(task, deadline));
+    // What would expire at once, or be cancelled with its scope, is not let loose.
+    match standing(&next, facts) {
+        Standing::Overdue { task, deadline, .. } => Step::refuse(node, Reason::overdue(task, deadline)),
+        Standing::CalledOff { scope, .. } => Step::refuse(node, scope.refusal()),
+        _ => Written::step(next),
     }
-    Written::step(next)
 }

@@ -100,7 +100,13 @@ mod tests {
 
     fn at<T>(ms: i64, tell: impl FnOnce(&Facts<'_>) -> T) -> T {
         let place = Place { boot: "a boot".to_owned(), ..Place::default() };
-        tell(&Facts { now: Now { wall_ms: ms, mono_ms: ms }, place: &place, life: Life::Unknown, needs: &[] })
+        tell(&Facts {
+            now: Now { wall_ms: ms, mono_ms: ms },
+            place: &place,
+            life: Life::Unknown,
+            needs: &[],
+            scope: None,
+        })
     }
 
     fn token(bits: u128) -> Token {

@@ -7,6 +7,7 @@ mod claim;
 mod codec;
 mod control;
 mod fate;
+mod halt;
 pub(crate) mod hint;
 mod mail;
 mod message;
@@ -17,6 +18,7 @@ mod record;
 mod refusal;
 mod remark;
 mod roster;
+mod scope;
 mod settle;
 mod shared;
 mod standing;
@@ -28,13 +30,15 @@ pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, attempt_json, for_show};
 pub(crate) use codec::{
-    MAX_DEPTH, MAX_RECORD_BYTES, admit, decode, decode_quota, decode_roster, encode_quota, encode_roster,
-    encode_within_limit,
+    MAX_DEPTH, MAX_RECORD_BYTES, admit, decode, decode_gate, decode_quota, decode_roster, encode_gate,
+    encode_quota, encode_roster, encode_within_limit,
 };
 pub use control::{Blocking, Cancel};
 pub(crate) use control::{block, cancel, requeue, unblock};
 pub(crate) use fate::became;
 pub use fate::{Became, Fate, fate};
+pub use halt::Halt;
+pub(crate) use halt::{Gate, Gated};
 pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailbox, Message, Page, Sent};
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub use message::WorkKey;
@@ -55,6 +59,7 @@ pub(crate) use record::{Content, Part, invalid_path, outside, refuse_pattern, wi
 pub use refusal::{Holder, Reason, Refusal, Stale};
 pub(crate) use remark::{detach, join, note};
 pub(crate) use roster::{Entry, EntryState, Pool, Roster, write_of};
+pub use scope::Scope;
 pub use settle::{Checked, Renewal, Retry, Written};
 pub(crate) use settle::{check, complete, given_back, may_complete, reject, release, renew, retry};
 pub use shared::{PathClash, PoolFull, QuotaUsed};

@@ -1,6 +1,7 @@
-//! Writing down what time alone has done: a claim is over, or the whole node is.
+//! Writing down what time alone has done, or the end of its scope: a claim is over, or the whole node is.
 
 use super::Step;
+use super::halt::Halt;
 use super::record::{AttemptEnd, Claim, Moment, Node, Outcome, State, Task, WriteId};
 use super::refusal::{Reason, Refusal, passed};
 use super::standing::{Facts, Lapse, Standing, standing};
@@ -15,13 +16,16 @@ pub(crate) fn over(node: &Node, facts: &Facts<'_>, write: WriteId) -> Option<Nod
     }
 }
 
-/// The record of a node that time has ended and nobody has written that down: failed with the end of its last
-/// attempt, or expired. `None`: it has not.
+/// The record of a node that time or the end of its scope has ended, and nobody has written that down: failed with
+/// the end of its last attempt, expired, or cancelled. `None`: it has not, or there is no record to say so.
 pub(crate) fn ended_by_time(node: &Node, facts: &Facts<'_>, write: WriteId) -> Option<Node> {
     match standing(node, facts) {
         Standing::Spent { claim, why } => Some(spent(node, claim, why, facts, write)),
         Standing::Overdue { task, deadline, claim } => {
             Some(expired(node, task, deadline, claim, facts, write))
+        }
+        Standing::CalledOff { scope, claim } if node.version > 0 => {
+            Some(called_off(node, scope, claim, facts, write))
         }
         _ => None,
     }
@@ -31,7 +35,11 @@ pub(crate) fn ended_by_time(node: &Node, facts: &Facts<'_>, write: WriteId) -> O
 pub(super) fn refuse_ended<T>(node: &Node, facts: &Facts<'_>, write: WriteId) -> Step<T> {
     let next = ended_by_time(node, facts, write);
     let now = next.as_ref().unwrap_or(node);
-    let reason = now.outcome().map_or(Reason::NotFound, |(ending, outcome)| Reason::ended(ending, outcome));
+    let reason = match (now.outcome(), facts.scope) {
+        (Some((ending, outcome)), _) => Reason::ended(ending, outcome),
+        (None, Some(scope)) => scope.refusal(),
+        (None, None) => Reason::NotFound,
+    };
     Step { answer: Err(Refusal::new(now, reason)), write: next }
 }
 
@@ -57,6 +65,18 @@ fn expired(
         Some(claim) => node.after_attempt(write, state, claim, (AttemptEnd::Expired, None, now)),
         None => node.next(write, state),
     }
+}
+
+/// Cancelled, on behalf of who cancelled its scope.
+fn called_off(node: &Node, scope: &Halt, claim: Option<&Claim>, facts: &Facts<'_>, write: WriteId) -> Node {
+    let (now, reason) = (facts.now.wall_ms, scope.of_scope());
+    let state = State::Cancelled(Outcome::without_result(node, now, &scope.by, reason.clone()));
+    let mut next = match claim {
+        Some(claim) => node.after_attempt(write, state, claim, (AttemptEnd::Cancelled, Some(&reason), now)),
+        None => node.next(write, state),
+    };
+    next.not_before = None;
+    next
 }
 
 /// In another state, since the claim is over.

@@ -196,6 +196,8 @@ pub enum Stale {
     Over,
     /// Nobody holds the node; the state it is in.
     NotHeld(&'static str),
+    /// The node's scope was cancelled; who reads it is told so.
+    CalledOff(String),
     /// The claim was published only after its own end, and given back.
     TooLate,
 }
@@ -419,10 +421,15 @@ impl Refusal {
             Reason::Held(_) | Reason::TimedOut(_) => {
                 format!("take another node, or wait with --wait; `claim why {id}` says more")
             }
+            // Nothing new starts in a scope that was cancelled.
+            Reason::Ended { .. } if self.version == 0 => "use another scope".to_owned(),
             Reason::Ended { .. } => format!("nothing is left to do on it; `claim show {id}` has the outcome"),
             Reason::Blocked { .. } => "take another node, or wait with --wait".to_owned(),
             Reason::StaleVersion { .. } => format!("read it again with `claim show {id}`, then decide anew"),
             Reason::Stale(Stale::TooLate) => "nothing was begun: try again, with a longer lease".to_owned(),
+            Reason::Stale(Stale::CalledOff(_)) => {
+                "stop working on it: nothing goes on in its scope".to_owned()
+            }
             Reason::Stale(_) => {
                 format!("stop working on it, or `claim acquire {id}` anew and start from what is there")
             }
@@ -499,6 +506,7 @@ impl Stale {
             Stale::NotHeld(state) => {
                 format!("the claim is not valid: nobody holds it, it is {state} (generation {generation})")
             }
+            Stale::CalledOff(why) => format!("the claim is not valid: {why} (generation {generation})"),
             Stale::TooLate => "the lease had ended before it could be published; given back".to_owned(),
         }
     }

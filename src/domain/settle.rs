@@ -55,6 +55,15 @@ fn held<'a>(node: &'a Node, facts: &Facts<'a>, token: &Token) -> Result<(&'a Cla
             (claim, None)
         }
         Standing::Lapsed { .. } | Standing::Spent { .. } => return Err(Reason::Stale(Stale::Over)),
+        Standing::CalledOff { scope, .. } if node.version > 0 => {
+            return Err(Reason::Stale(Stale::CalledOff(scope.of_scope())));
+        }
+        // The same, written down.
+        Standing::Ended(Ending::Cancelled, outcome)
+            if facts.scope.is_some_and(|scope| outcome.reason.as_ref() == Some(&scope.of_scope())) =>
+        {
+            return Err(Reason::Stale(Stale::CalledOff(outcome.reason.clone().unwrap_or_default())));
+        }
         _ if node.version == 0 => return Err(Reason::Stale(Stale::NoRecord)),
         standing => return Err(Reason::Stale(Stale::NotHeld(standing.name()))),
     };

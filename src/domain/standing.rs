@@ -1,5 +1,6 @@
 //! What state a record is in *now*. Every command decides by this one function.
 
+use super::halt::Halt;
 use super::record::{Block, Bound, Claim, Delay, Ending, Moment, Need, Node, Outcome, State, Task};
 use crate::host::{Life, Now, Place};
 
@@ -14,6 +15,8 @@ pub struct Facts<'a> {
     pub life: Life,
     /// What the node waits for and has not got.
     pub needs: &'a [Need],
+    /// Who cancelled the scope that the node is in, read after the record; `None`: nobody, or it is in none.
+    pub scope: Option<&'a Halt>,
 }
 
 /// A record's state now.
@@ -58,6 +61,13 @@ pub enum Standing<'a> {
         /// The claim there was, live or over.
         claim: Option<&'a Claim>,
     },
+    /// Its scope was cancelled, and so is it, whether that is written down or not.
+    CalledOff {
+        /// Who cancelled the scope.
+        scope: &'a Halt,
+        /// The claim there was, live or over.
+        claim: Option<&'a Claim>,
+    },
     /// Somebody's, and its end can't be believed: it lies further away than the lease is long, as after a
     /// reboot with the clock set back. Who wants the node first writes down an end by its own clock and waits
     /// that out.
@@ -96,6 +106,7 @@ impl Standing<'_> {
             Standing::Blocked(_) => "blocked",
             Standing::Spent { .. } => Ending::Failed.name(),
             Standing::Overdue { .. } => Ending::Expired.name(),
+            Standing::CalledOff { .. } => Ending::Cancelled.name(),
             Standing::Ended(ending, _) => ending.name(),
         }
     }
@@ -103,6 +114,22 @@ impl Standing<'_> {
 
 /// What state `node` is in now.
 pub fn standing<'a>(node: &'a Node, facts: &Facts<'a>) -> Standing<'a> {
+    let standing = by_itself(node, facts);
+    let Some(scope) = facts.scope else { return standing };
+    let since = remaining_ms(&scope.at, facts).saturating_neg();
+    match standing {
+        Standing::Ended(..) => standing,
+        // It had ended before.
+        Standing::Spent { why: Lapse::LeaseOver(ago), .. } if ago >= since => standing,
+        Standing::Overdue { deadline, .. } if remaining_ms(deadline, facts).saturating_neg() >= since => {
+            standing
+        }
+        _ => Standing::CalledOff { scope, claim: node.claim() },
+    }
+}
+
+/// The same, whatever became of its scope.
+fn by_itself<'a>(node: &'a Node, facts: &Facts<'a>) -> Standing<'a> {
     let standing = before_deadline(node, facts);
     let Some((task, deadline)) = node.task.as_ref().and_then(|task| Some((task, task.deadline.as_ref()?)))
     else {
@@ -158,7 +185,7 @@ pub(crate) fn next_end_ms(node: &Node, facts: &Facts<'_>) -> Option<i64> {
     let now = standing(node, facts);
     let deadline = node.task.as_ref().and_then(|task| task.deadline.as_ref());
     let deadline = match now {
-        Standing::Ended(..) | Standing::Spent { .. } => None,
+        Standing::Ended(..) | Standing::Spent { .. } | Standing::CalledOff { .. } => None,
         _ => deadline.map(|deadline| remaining_ms(deadline, facts)),
     };
     let own = match now {

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Step;
-use super::over::ended_by_time;
+use super::over::{ended_by_time, refuse_ended};
 use super::record::{
     Content, Delay, Ending, Moment, Name, Node, Outcome, Resources, Review, State, Task, WriteId,
 };
 use super::refusal::{Reason, Refusal};
 use super::settle::Written;
 use super::standing::{Facts, Standing, standing};
+use super::{Scope, Step};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
 use crate::time::When;
@@ -30,6 +30,7 @@ pub struct Submission {
     deadline: Option<When>,
     not_before: Option<When>,
     subscribers: Vec<Name>,
+    scope: Option<Scope>,
 }
 
 impl Submission {
@@ -52,6 +53,7 @@ impl Submission {
             deadline: None,
             not_before: None,
             subscribers: Vec::new(),
+            scope: None,
         }
     }
 
@@ -145,6 +147,17 @@ impl Submission {
             return Err(Error::usage(format!("a task has at most {} subscribers", Task::MAX_SUBSCRIBERS)));
         }
         Ok(self)
+    }
+
+    /// In this scope, if it is a plain message: a task's id says which it is in.
+    pub fn scope(mut self, scope: Scope) -> Submission {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// The id that is made for a plain message, in its scope.
+    pub(crate) fn made(&self, id: NodeId) -> Result<NodeId> {
+        self.scope.as_ref().map_or(Ok(id.clone()), |scope| scope.id(id.as_str()))
     }
 
     /// The tasks it waits for.
@@ -263,8 +276,11 @@ pub(crate) fn submit(
         let differing = request.differing(node, task);
         return found(node, facts, request, differing, write);
     }
-    if let Standing::Ended(..) = standing(node, facts) {
-        return Step::refuse(node, Reason::OtherInput);
+    match standing(node, facts) {
+        Standing::Ended(..) => return Step::refuse(node, Reason::OtherInput),
+        // Nothing new starts there.
+        Standing::CalledOff { .. } => return refuse_ended(node, facts, write),
+        _ => {}
     }
     let mut next = node.next(write, node.state.clone());
     next.task = Some(request.task(facts));
@@ -363,6 +379,10 @@ pub(crate) fn review(node: &Node, facts: &Facts<'_>, verdict: &Verdict, write: W
         false => State::Ready,
     };
     let mut next = node.next(write, state);
+    if let Standing::CalledOff { scope, .. } = standing(&next, facts) {
+        // To be done again, where nothing starts any more.
+        return Step::refuse(node, scope.refusal());
+    }
     next.review = Some(Review {
         accepted: verdict.accept,
         by: verdict.by.clone(),

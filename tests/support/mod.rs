@@ -96,6 +96,10 @@ pub struct Refused {
     pub remaining_ms: Option<i64>,
     /// Where nothing can be taken now.
     pub due_in_ms: Option<i64>,
+    /// Of a queue that is paused.
+    pub paused: Option<Value>,
+    /// Where it was cancelled.
+    pub scope: Option<String>,
 }
 
 /// Who holds a node.

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, look, mail, outcome, place, pool, run, settle, task, work,
+    acquire, check, control, look, mail, outcome, place, pool, run, scope, settle, task, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -127,6 +127,12 @@ commands! {
     Pool(PoolCommand), "pool", NONE => |args, context| pool::run(args.command, context);
     /// Quotas, so much per so long, that claims use up: `--quota`
     Quota(QuotaCommand), "quota", NONE => |args, context| pool::quota(args.command, context);
+    /// One run's keys apart from another's: cancel all of it, wait for so much of it, show it
+    Scope(ScopeCommand), "scope", NONE => |args, context| scope::run(args.command, context);
+    /// Have `next` and workers take nothing from a queue
+    Pause(Pause), "pause", NONE => scope::pause;
+    /// End a queue's pause
+    Resume(Resume), "resume", NONE => scope::resume;
     /// Say which claim directory is used and why, and who the owner is
     Where(Nothing), "where", NONE => |_, context| place::locate(context);
     /// Make the claim directory

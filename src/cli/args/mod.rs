@@ -4,6 +4,7 @@ mod commands;
 mod control;
 mod mail;
 mod pool;
+mod scope;
 mod task;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
+pub(crate) use scope::{Pause, Resume, Scope, ScopeCancel, ScopeCommand, ScopeShow, ScopeWait};
 pub(crate) use task::{Add, Reject, Retry, Review};
 
 use claimdir::time::{parse_duration, parse_lease};
@@ -44,6 +46,10 @@ pub(crate) struct Global {
     /// Who claims, a name for people; else $CLAIM_OWNER, else an agent's session, else user@host:worktree
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) owner: Option<String>,
+    /// The scope that ids are in, unless they name one: the node x in it is @NAME/x. `next` takes its tasks only,
+    /// `list` lists its nodes; else $CLAIM_SCOPE, else none
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) scope: Option<String>,
     /// Answer with exactly one JSON object on standard output
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::settle::again;
 use crate::cli::args::{self, Manner, Taking, Terms};
-use crate::cli::context::{Context, id};
+use crate::cli::context::Context;
 use crate::cli::report::Report;
 use crate::cli::text::{harmless, shell_word};
 
 pub(crate) fn run(args: args::Acquire, context: &Context) -> Result<Report> {
     let args::Acquire { id: text, taking, manner } = args;
     let directory = open(&manner, context)?;
-    let id = id(&text)?;
+    let id = context.id(&text)?;
     let request = bound(named(&taking, context, &directory)?, &manner, &directory)?;
     if manner.dry_run {
         return Ok(match directory.would_acquire(&id, &request)? {
@@ -32,7 +32,7 @@ pub(crate) fn next(args: args::Next, context: &Context) -> Result<Report> {
     let args::Next { lane, terms, manner } = args;
     let directory = open(&manner, context)?;
     let acquire = bound(request(&terms, context, &directory)?, &manner, &directory)?;
-    let request = in_lane(Next::of(acquire), lane)?;
+    let request = in_lane(Next::of(acquire), lane, context)?;
     if manner.dry_run {
         return Ok(match directory.would_next(&request)? {
             Ok(acquired) => would(&acquired),
@@ -49,9 +49,12 @@ pub(crate) fn next(args: args::Next, context: &Context) -> Result<Report> {
     })
 }
 
-/// Of this queue, and of these projects.
-pub(crate) fn in_lane(request: Next, lane: args::Lane) -> Result<Next> {
-    let request = request.queue(Name::new(lane.queue)?);
+/// Of this queue, of the scope that is named or of none, and of these projects.
+pub(crate) fn in_lane(request: Next, lane: args::Lane, context: &Context) -> Result<Next> {
+    let mut request = request.queue(Name::new(lane.queue)?);
+    if let Some(scope) = context.scope()? {
+        request = request.scope(scope);
+    }
     lane.projects.into_iter().try_fold(request, |request, project| Ok(request.project(Name::new(project)?)))
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::settle::{claim_fields, shown};
 use crate::cli::args;
-use crate::cli::context::{Context, id};
+use crate::cli::context::Context;
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
@@ -16,7 +16,7 @@ pub(crate) fn run(args: args::Check, context: &Context) -> Result<Report> {
         None if args.paths.is_empty() => Some(std::env::var("CLAIM_ID").map_err(|_| unnamed())?),
         named => named,
     };
-    let node = named.as_deref().map(id).transpose()?;
+    let node = named.as_deref().map(|id| context.id(id)).transpose()?;
     let token = args.token.as_deref().map(shown).transpose()?;
     let paths = context.paths(&args.paths)?;
     let directory = context.directory()?;

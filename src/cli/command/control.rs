@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::settle::{again, because, claim_fields};
 use crate::cli::args::{self, Once};
-use crate::cli::context::{Context, id};
+use crate::cli::context::Context;
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
@@ -35,7 +35,7 @@ fn report(answer: Answer<Written>, word: &str, rest: impl FnOnce(&Node) -> (Stri
 }
 
 pub(crate) fn cancel(args: args::Cancel, context: &Context) -> Result<Report> {
-    let node = id(&args.id)?;
+    let node = context.id(&args.id)?;
     let reason = args.reason.map(|reason| Text::new("a reason", reason)).transpose()?;
     let (directory, by) = by(&args.once, context)?;
     let answer = directory.cancel(&node, &Cancel { by, reason: reason.clone() })?;
@@ -46,7 +46,7 @@ pub(crate) fn cancel(args: args::Cancel, context: &Context) -> Result<Report> {
 }
 
 pub(crate) fn block(args: args::Block, context: &Context) -> Result<Report> {
-    let node = id(&args.id)?;
+    let node = context.id(&args.id)?;
     let reason = Text::new("a reason", args.reason)?;
     let (directory, by) = by(&args.once, context)?;
     let answer = directory.block(&node, &Blocking { by, reason: reason.clone(), until: args.until })?;
@@ -62,14 +62,14 @@ pub(crate) fn block(args: args::Block, context: &Context) -> Result<Report> {
 }
 
 pub(crate) fn unblock(args: args::Named, context: &Context) -> Result<Report> {
-    let node = id(&args.id)?;
+    let node = context.id(&args.id)?;
     let (directory, by) = by(&args.once, context)?;
     let words = |node: &Node| (format!(" generation={}", node.generation), json!({}));
     Ok(report(directory.unblock(&node, &by)?, "UNBLOCKED", words))
 }
 
 pub(crate) fn requeue(args: args::Named, context: &Context) -> Result<Report> {
-    let node = id(&args.id)?;
+    let node = context.id(&args.id)?;
     let (directory, by) = by(&args.once, context)?;
     Ok(report(directory.requeue(&node, &by)?, "REQUEUED", |node| {
         let words = format!(" attempt={} requeues={}", node.attempt, node.requeues);
@@ -78,7 +78,7 @@ pub(crate) fn requeue(args: args::Named, context: &Context) -> Result<Report> {
 }
 
 pub(crate) fn note(args: args::Note, context: &Context) -> Result<Report> {
-    let node = id(&args.id)?;
+    let node = context.id(&args.id)?;
     let text = Text::new("a note", args.text)?;
     let (directory, by) = by(&args.once, context)?;
     let words = |node: &Node| (format!(" version={}", node.version), json!({}));
@@ -86,13 +86,13 @@ pub(crate) fn note(args: args::Note, context: &Context) -> Result<Report> {
 }
 
 pub(crate) fn join(args: args::Subscriber, context: &Context) -> Result<Report> {
-    let (node, name) = (id(&args.id)?, Name::new(args.name)?);
+    let (node, name) = (context.id(&args.id)?, Name::new(args.name)?);
     let answer = context.directory_once(&args.once)?.subscribe(&node, &name)?;
     Ok(report(answer, "JOINED", |node| subscribers(node, &name)))
 }
 
 pub(crate) fn detach(args: args::Subscriber, context: &Context) -> Result<Report> {
-    let (node, name) = (id(&args.id)?, Name::new(args.name)?);
+    let (node, name) = (context.id(&args.id)?, Name::new(args.name)?);
     let answer = context.directory_once(&args.once)?.unsubscribe(&node, &name)?;
     Ok(report(answer, "DETACHED", |node| subscribers(node, &name)))
 }

@@ -2,13 +2,13 @@
 
 use claimdir::domain::{Blob, Ending, Holder, Node, Standing, for_show};
 use claimdir::time::{human, rfc3339_seconds};
-use claimdir::{Acquire, Code, Directory, Name, Refusal, Reserved, Result};
+use claimdir::{Acquire, Code, Directory, Name, Refusal, Reserved, Result, Scope};
 use serde_json::{Value, json};
 
 use super::outcome::attempt_line;
 use crate::cli::args::{self, StateFilter};
-use crate::cli::context::{Context, id};
-use crate::cli::report::{Report, holder_json};
+use crate::cli::context::Context;
+use crate::cli::report::{Report, halt_json, holder_json};
 use crate::cli::text::harmless;
 
 /// What a node is now, for people and for filters.
@@ -31,6 +31,10 @@ fn now(directory: &Directory, node: &Node) -> Now {
             }
             Standing::Overdue { .. } => {
                 (StateFilter::Expired, "expired: its deadline has passed".to_owned(), None)
+            }
+            Standing::CalledOff { scope, .. } => {
+                let says = format!("cancelled with its scope {} {}", scope.name, scope.by_and_why());
+                (StateFilter::Cancelled, says, None)
             }
             Standing::Spent { claim, .. } => {
                 let says = format!("failed: the last attempt, of {}, is over", claim.owner);
@@ -85,7 +89,7 @@ fn node_json(node: &Node, now: &Now) -> Value {
 }
 
 pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
-    let id = id(&args.id)?;
+    let id = context.id(&args.id)?;
     let directory = context.directory()?;
     let Some(node) = directory.node(&id)? else {
         return Ok(Report::refused(&Refusal::not_found(&id)));
@@ -154,16 +158,26 @@ fn resource_lines(node: &Node) -> Vec<String> {
 }
 
 pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
-    let id = id(&args.id)?;
+    let id = context.id(&args.id)?;
     let directory = context.directory()?;
     let answer = directory.would_acquire(&id, &Acquire::by(""))?;
-    let says = match (directory.node(&id)?, &answer) {
+    let node = directory.node(&id)?;
+    let task = node.as_ref().and_then(|node| node.task.as_ref());
+    let paused = match task {
+        Some(task) => directory.paused(&task.queue, Scope::of(&id).as_ref())?,
+        None => None,
+    };
+    let mut says = match (&node, &answer) {
         (_, Err(refusal)) => format!("can't be taken: {}", refusal.message()),
-        (Some(node), Ok(_)) => format!("can be taken: {}", now(&directory, &node).says),
+        (Some(node), Ok(_)) => format!("can be taken: {}", now(&directory, node).says),
         (None, Ok(_)) => "can be taken: nobody has owned it".to_owned(),
     };
+    if let Some(halt) = &paused {
+        says = format!("{says}; its queue {} is paused {}", halt.name, halt.by_and_why());
+    }
     let line = format!("{} {}", harmless(id.as_str()), harmless(&says));
-    let mut fields = json!({"id": id.as_str(), "takeable": answer.is_ok(), "why": says});
+    let paused = paused.as_ref().map(halt_json);
+    let mut fields = json!({"id": id.as_str(), "takeable": answer.is_ok(), "why": says, "paused": paused});
     let Err(refusal) = &answer else { return Ok(Report::yes(line, fields)) };
     fields["reason"] = json!(refusal.code().name());
     fields["holder"] = json!(refusal.holder().map(holder_json));
@@ -196,7 +210,10 @@ pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
     if args.paths {
         return reserved(&directory, context.global.owner.as_deref());
     }
-    let seen = directory.list()?;
+    let seen = match context.scope()? {
+        Some(scope) => directory.list_scope(&scope)?,
+        None => directory.list()?,
+    };
     let (mut lines, mut nodes) = (Vec::new(), Vec::new());
     for node in &seen.nodes {
         let now = now(&directory, node);

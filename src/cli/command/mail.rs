@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::settle::again;
 use crate::cli::args::{self, Mail};
-use crate::cli::context::{Context, id};
+use crate::cli::context::Context;
 use crate::cli::json::argument;
 use crate::cli::report::{Report, word};
 use crate::cli::text::{harmless, shell_word};
@@ -25,7 +25,7 @@ fn send(args: args::MailSend, context: &Context) -> Result<Report> {
     let to = MailName::new(args.to)?;
     let payload = argument("PAYLOAD", &args.payload)?;
     let claim = match &args.claim {
-        Some(node) => Some((id(node)?, Token::shown(token(args.token)?))),
+        Some(node) => Some((context.id(node)?, Token::shown(token(args.token)?))),
         None => None,
     };
     let directory = context.directory_to_write_once(&args.once)?;

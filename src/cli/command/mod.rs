@@ -9,6 +9,7 @@ pub(super) mod outcome;
 pub(super) mod place;
 pub(super) mod pool;
 pub(super) mod run;
+pub(super) mod scope;
 pub(super) mod settle;
 pub(super) mod task;
 pub(super) mod work;

@@ -1,19 +1,22 @@
 //! `claim result`.
 
+use std::time::{Duration, Instant};
+
 use claimdir::domain::{Attempt, Ending, Node, Outcome, Reason, attempt_json, for_show};
 use claimdir::time::rfc3339;
-use claimdir::{Refusal, Result};
+use claimdir::{Answer, Directory, NodeId, Refusal, Result};
 use serde_json::{Map, Value, json};
 
 use crate::cli::args;
-use crate::cli::context::{Context, id};
+use crate::cli::context::Context;
+use crate::cli::progress::Progress;
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
 pub(crate) fn result(args: args::Outcome, context: &Context) -> Result<Report> {
-    let id = id(&args.id)?;
+    let id = context.id(&args.id)?;
     let directory = context.directory()?;
-    let node = match directory.result(&id, args.wait)? {
+    let node = match awaited(&directory, &id, args.wait, context)? {
         Ok(node) => node,
         Err(refusal) => return Ok(Report::refused(&refusal)),
     };
@@ -43,6 +46,33 @@ pub(crate) fn result(args: args::Outcome, context: &Context) -> Result<Report> {
         harmless(&result)
     );
     Ok(Report::yes(line, Value::Object(fields)))
+}
+
+/// How often a line that says how much time is left is written anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The outcome, waited for under a line that says so, if a terminal shows it.
+fn awaited(
+    directory: &Directory,
+    id: &NodeId,
+    wait: Option<Duration>,
+    context: &Context,
+) -> Result<Answer<Node>> {
+    let (Some(wait), Some(mut progress)) = (wait, Progress::new(context)) else {
+        return directory.result(id, wait);
+    };
+    let begun = Instant::now();
+    loop {
+        let left = wait.saturating_sub(begun.elapsed());
+        if let Some(node) = directory.node(id)? {
+            let state = directory.standing(&node, |standing| standing.name());
+            progress.show(&format!("{id}: {state}"), left);
+        }
+        match directory.result(id, Some(left.min(TICK)))? {
+            Err(refusal) if matches!(refusal.reason, Reason::TimedOut(_)) && left > TICK => {}
+            answer => return Ok(answer),
+        }
+    }
 }
 
 fn fields(node: &Node, ending: Ending, outcome: &Outcome) -> Map<String, Value> {

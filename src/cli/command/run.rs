@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::acquire;
 use crate::cli::args::{self, Then};
-use crate::cli::context::{Context, id};
+use crate::cli::context::Context;
 use crate::cli::report::{Report, say};
 use crate::cli::run::capture::{self, Output};
 use crate::cli::run::guard::Guard;
@@ -51,7 +51,7 @@ enum Target {
 fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut Facts) -> Result<Report> {
     let target = match pool {
         Some(pool) => Target::Slot(Name::new(pool)?),
-        None => Target::Node(id(&args.id)?),
+        None => Target::Node(context.id(&args.id)?),
     };
     check_usage(args)?;
     let directory = context.directory_to_write_once(&args.once)?;

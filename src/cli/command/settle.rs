@@ -6,13 +6,13 @@ use claimdir::{Error, NodeId, Renewal, Result, Text, Token};
 use serde_json::{Value, json};
 
 use crate::cli::args;
-use crate::cli::context::{Context, id};
+use crate::cli::context::Context;
 use crate::cli::json::{Argument, argument, large_argument};
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
-fn held(args: &args::Held) -> Result<(NodeId, Token)> {
-    Ok((id(&args.id)?, shown(&args.token)?))
+fn held(args: &args::Held, context: &Context) -> Result<(NodeId, Token)> {
+    Ok((context.id(&args.id)?, shown(&args.token)?))
 }
 
 pub(crate) fn shown(token: &str) -> Result<Token> {
@@ -45,7 +45,7 @@ pub(crate) fn claim_fields(node: &Node) -> Value {
 }
 
 pub(crate) fn renew(args: args::Renew, context: &Context) -> Result<Report> {
-    let (id, token) = held(&args.held)?;
+    let (id, token) = held(&args.held, context)?;
     let progress = args.progress.as_deref().map(|text| argument("--progress", text)).transpose()?;
     let renewal = Renewal { lease: args.lease, progress };
     Ok(match context.directory_once(&args.once)?.renew(&id, &token, &renewal)? {
@@ -64,7 +64,7 @@ pub(crate) fn renew(args: args::Renew, context: &Context) -> Result<Report> {
 }
 
 pub(crate) fn release(args: args::Release, context: &Context) -> Result<Report> {
-    let (id, token) = held(&args.held)?;
+    let (id, token) = held(&args.held, context)?;
     let block = args.block.as_deref();
     if block.is_some_and(|reason| reason.trim().is_empty()) {
         return Err(Error::usage("--block needs a reason"));
@@ -83,7 +83,7 @@ pub(crate) fn release(args: args::Release, context: &Context) -> Result<Report> 
 }
 
 pub(crate) fn complete(args: args::Complete, context: &Context) -> Result<Report> {
-    let (id, token) = held(&args.held)?;
+    let (id, token) = held(&args.held, context)?;
     let result = args.result.as_deref().map(|text| large_argument("--result", text)).transpose()?;
     let directory = context.directory_once(&args.once)?;
     let answer = match result.unwrap_or(Argument::Value(Value::Null)) {
@@ -104,7 +104,7 @@ pub(crate) fn complete(args: args::Complete, context: &Context) -> Result<Report
 }
 
 pub(crate) fn reject(args: args::Reject, context: &Context) -> Result<Report> {
-    let (id, token) = held(&args.held)?;
+    let (id, token) = held(&args.held, context)?;
     let reason = args.reason.map(|reason| Text::new("a reason", reason)).transpose()?;
     Ok(match context.directory_once(&args.once)?.reject(&id, &token, reason.as_ref())? {
         Ok(rejected) => {
@@ -125,7 +125,7 @@ pub(crate) fn because(reason: Option<&Text>) -> String {
 }
 
 pub(crate) fn retry(args: args::Retry, context: &Context) -> Result<Report> {
-    let (id, token) = held(&args.held)?;
+    let (id, token) = held(&args.held, context)?;
     let how = Retry { reason: args.reason, after: args.after.unwrap_or_default() };
     Ok(match context.directory_once(&args.once)?.retry(&id, &token, &how)? {
         Ok(given_back) => {

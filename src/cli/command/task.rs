@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use super::settle::{again, claim_fields};
 use crate::cli::args;
-use crate::cli::context::{Context, id};
+use crate::cli::context::Context;
 use crate::cli::json::{Argument, large_argument};
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
 
 pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
-    let task = args.id.as_deref().map(id).transpose()?;
+    let task = args.id.as_deref().map(|id| context.id(id)).transpose()?;
     let key = args.work_key.map(WorkKey::new).transpose()?;
     let input = args.input.as_deref().map(|text| large_argument("--input", text)).transpose()?;
-    let after = args.after.iter().map(|on| id(on)).collect::<Result<Vec<_>>>()?;
+    let after = args.after.iter().map(|on| context.id(on)).collect::<Result<Vec<_>>>()?;
     let directory = context.directory_to_write_once(&args.once)?;
     let (value, mut large) = match input {
         Some(Argument::Large(from)) => (Value::Null, Some(from)),
@@ -28,6 +28,9 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
         .queue(Name::new(args.queue)?)
         .priority(args.priority)?
         .max_attempts(args.max_attempts)?;
+    if let Some(scope) = context.scope()? {
+        request = request.scope(scope);
+    }
     if let Some(project) = args.project {
         request = request.project(Name::new(project)?);
     }
@@ -88,7 +91,7 @@ fn added(submitted: &Submitted) -> Report {
 }
 
 pub(crate) fn review(args: args::Review, context: &Context) -> Result<Report> {
-    let task = id(&args.id)?;
+    let task = context.id(&args.id)?;
     let directory = context.directory_once(&args.once)?;
     let by = match args.by {
         Some(by) => by,

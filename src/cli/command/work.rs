@@ -34,7 +34,7 @@ pub(crate) fn run(args: args::Work, context: &Context) -> Result<Report> {
     }
     let directory = context.directory_to_write()?;
     let acquire = acquire::request(&args.terms, context, &directory)?;
-    let next = acquire::in_lane(Next::of(acquire.clone()), args.lane)?;
+    let next = acquire::in_lane(Next::of(acquire.clone()), args.lane, context)?;
     let program = args.command.first().cloned().unwrap_or_default();
     if let Some(why) = lookup::missing(&program) {
         return Ok(not_started(&program, &why.into()));

@@ -43,7 +43,7 @@ struct State {
     left: Option<u64>,
     /// When a task was taken or settled last.
     active: Instant,
-    /// There was nothing to take for long enough.
+    /// There was nothing to take for long enough, or there will be nothing any more: its scope was cancelled.
     idled_out: bool,
     /// What ended the worker.
     end: Option<End>,
@@ -138,7 +138,8 @@ impl Crew {
                 Ok(lease) => return Ok(Some((self.busy(), lease))),
                 Err(nothing) => nothing,
             };
-            let Some(patience) = self.patience() else {
+            let patience = self.patience().filter(|_| nothing.cancelled.is_none());
+            let Some(patience) = patience else {
                 self.state().idled_out = true;
                 break;
             };

@@ -15,7 +15,8 @@ use super::update::ROUNDS;
 use super::{Directory, Lease};
 use serde_json::json;
 
-use crate::domain::{Acquire, Acquired, Answer, Fingerprint, Name, Refusal, Task, hint};
+use crate::directory::gates::Gateway;
+use crate::domain::{Acquire, Acquired, Answer, Fingerprint, Halt, Name, Refusal, Scope, Task, hint};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use walk::{Listed, Walk};
@@ -28,12 +29,12 @@ pub(super) const GLANCE: Duration = Duration::from_millis(20);
 pub struct Next {
     pub(super) acquire: Acquire,
     pub(super) queue: Name,
-    pub(super) scope: Option<Name>,
+    pub(super) scope: Option<Scope>,
     pub(super) projects: Vec<Name>,
 }
 
 impl Next {
-    /// Takes the task as `acquire` says, from the queue `default`, of any project.
+    /// Takes the task as `acquire` says, from the queue `default`, in no scope, of any project.
     pub fn of(acquire: Acquire) -> Next {
         Next { acquire, queue: Task::default_queue(), scope: None, projects: Vec::new() }
     }
@@ -46,6 +47,12 @@ impl Next {
     /// From this queue.
     pub fn queue(mut self, queue: Name) -> Next {
         self.queue = queue;
+        self
+    }
+
+    /// Of this scope, and of no other.
+    pub fn scope(mut self, scope: Scope) -> Next {
+        self.scope = Some(scope);
         self
     }
 
@@ -67,9 +74,10 @@ impl Next {
         Fingerprint::of("next", Some(&self.acquire.owner), &lane, arguments)
     }
 
-    fn wants(&self, task: &Task) -> bool {
+    fn wants(&self, id: &NodeId, task: &Task) -> bool {
         let of_project = |project: &Name| self.projects.contains(project);
         task.queue == self.queue
+            && Scope::of(id) == self.scope
             && (self.projects.is_empty() || task.project.as_ref().is_some_and(of_project))
     }
 }
@@ -81,6 +89,10 @@ pub struct Nothing {
     pub due_in_ms: Option<i64>,
     /// Why a task whose turn it was could not be taken: the first one.
     pub refused: Option<Box<Refusal>>,
+    /// Who paused the queue, if somebody has.
+    pub paused: Option<Box<Halt>>,
+    /// Who cancelled the scope, if somebody has: then no waiting helps.
+    pub cancelled: Option<Box<Halt>>,
     /// Why nothing may be taken at all, whatever there is.
     pub barred: Option<Box<Refusal>>,
     /// Was it waited for in vain?
@@ -90,10 +102,11 @@ pub struct Nothing {
 impl Nothing {
     /// The code that decides the exit code.
     pub fn code(&self) -> Code {
-        match &self.barred {
-            Some(refusal) => refusal.code(),
-            None if self.waited => Code::WaitTimeout,
-            None => Code::NothingEligible,
+        match self {
+            Nothing { barred: Some(refusal), .. } => refusal.code(),
+            Nothing { cancelled: Some(_), .. } => Code::Cancelled,
+            Nothing { waited: true, .. } => Code::WaitTimeout,
+            _ => Code::NothingEligible,
         }
     }
 
@@ -141,6 +154,9 @@ impl Directory {
     ) -> Result<Result<T, Nothing>> {
         let mut passed_by = HashSet::new();
         for round in 0..ROUNDS {
+            if let Some(nothing) = self.stopped(request)? {
+                return Ok(Err(nothing));
+            }
             let mut walk = Walk::new(self, request);
             if let Some(taken) = walk.take_listed(take)? {
                 return Ok(Ok(taken));
@@ -167,12 +183,24 @@ impl Directory {
         .hint("try again"))
     }
 
-    /// The same, waiting for at most `wait` until there is something.
+    /// Why nothing is to be taken, whatever there is.
+    fn stopped(&self, request: &Next) -> Result<Option<Nothing>> {
+        let scope = request.scope.as_ref();
+        if let Some(scope) = scope
+            && let Some(halt) = self.halt(Gateway::Scope(scope))?
+        {
+            return Ok(Some(Nothing { cancelled: Some(Box::new(halt)), ..Nothing::default() }));
+        }
+        let paused = self.paused(&request.queue, scope)?;
+        Ok(paused.map(|halt| Nothing { paused: Some(Box::new(halt)), ..Nothing::default() }))
+    }
+
+    /// The same, waiting for at most `wait` until there is something, also until the queue is resumed.
     pub fn next(&self, request: &Next, wait: Duration) -> Result<Result<Lease, Nothing>> {
         let end = self.host.mono_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
         loop {
             let nothing = match self.try_next(request)? {
-                Err(nothing) if nothing.barred.is_none() => nothing,
+                Err(nothing) if nothing.barred.is_none() && nothing.cancelled.is_none() => nothing,
                 answer => return Ok(answer),
             };
             let left = Duration::from_nanos(end.saturating_sub(self.host.mono_ns()));
@@ -186,6 +214,9 @@ impl Directory {
 
     /// What [`Directory::try_next`] would take now. Writes nothing.
     pub fn would_next(&self, request: &Next) -> Result<Result<Acquired, Nothing>> {
+        if let Some(nothing) = self.stopped(request)? {
+            return Ok(Err(nothing));
+        }
         let mut would = |id: &NodeId| self.would_acquire(id, &request.acquire);
         if self.is_hinted()? {
             let mut walk = Walk::looking(self, request);
@@ -206,7 +237,9 @@ impl Directory {
     fn takeable(&self, request: &Next) -> Result<Vec<NodeId>> {
         let mut found = Vec::new();
         self.each_task(|node| {
-            let Some(task) = node.task.as_ref().filter(|task| request.wants(task)) else { return Ok(()) };
+            let Some(task) = node.task.as_ref().filter(|task| request.wants(&node.id, task)) else {
+                return Ok(());
+            };
             if let Some(when) = hint::when(node).filter(|_| self.standing(node, |now| now.takeable())) {
                 found.push((task.priority, when.wall_ms(), hint::escaped(&node.id), node.id.clone()));
             }

@@ -222,6 +222,7 @@ impl<'a> Walk<'a> {
             | Standing::Lapsed { .. }
             | Standing::Spent { .. }
             | Standing::Overdue { .. }
+            | Standing::CalledOff { .. }
             | Standing::Adrift { .. } => Verdict::Take,
             #[cfg(feature = "testing")]
             _ if crate::testing::fault("a hint dropped since its task can't be taken") => Verdict::Drop,

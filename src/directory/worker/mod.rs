@@ -180,6 +180,9 @@ impl Directory {
     /// Told to stop, it takes nothing more and waits for running handlers as long as [`Worker::shutdown_timeout`]
     /// says; what is unfinished then is given back, and its handlers' threads are left behind.
     ///
+    /// It also ends, with what it has done, when the scope that it works in is cancelled: nothing new comes up there, and
+    /// what is in hand is lost.
+    ///
     /// `on_trouble` is told of what goes wrong. What trying again can't cure ends the worker with that error: wrong
     /// usage, no such directory, no permission, a newer format. Through the rest it goes on.
     pub fn consume(

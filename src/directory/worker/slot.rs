@@ -113,6 +113,9 @@ impl Shared {
                 }
             };
             self.begun_in_vain();
+            if nothing.cancelled.is_some() {
+                return Ok(());
+            }
             if self.worker.idle_exit.is_some_and(|most| idle >= most) {
                 return Ok(());
             }

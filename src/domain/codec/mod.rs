@@ -4,6 +4,7 @@
 //! format that knows less loses nothing on a rewrite. A newer format is refused, not guessed.
 
 mod fields;
+mod gate;
 mod quota;
 mod read;
 mod roster;
@@ -15,6 +16,7 @@ use super::record::Node;
 use crate::error::Error;
 use crate::id::NodeId;
 pub(super) use fields::Fields;
+pub(crate) use gate::{decode as decode_gate, encode as encode_gate};
 pub(crate) use quota::{decode as decode_quota, encode as encode_quota};
 pub(super) use read::{last_write, node};
 pub(crate) use roster::{decode as decode_roster, encode as encode_roster};

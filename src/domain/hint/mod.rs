@@ -14,6 +14,7 @@
 
 mod name;
 
+use super::Scope;
 use super::record::{Claim, Moment, Name, Node, State};
 use super::standing::Facts;
 use crate::host::Place;
@@ -21,8 +22,13 @@ use crate::id::NodeId;
 pub(crate) use name::{escaped, unescaped};
 
 /// The folder of all that one queue's workers look at.
-pub(crate) fn lane(queue: &Name, scope: Option<&Name>) -> String {
-    format!("due/queues/{}/{}", queue.part(), optional(scope))
+pub(crate) fn lane(queue: &Name, scope: Option<&Scope>) -> String {
+    format!("due/queues/{}/{}", queue.part(), in_scope(scope))
+}
+
+/// A scope, or none, as a part.
+pub(crate) fn in_scope(scope: Option<&Scope>) -> String {
+    part(scope.map(Scope::part))
 }
 
 /// The entry that says that everything has been hinted since the boot of this clock.
@@ -48,7 +54,11 @@ pub(crate) fn clock_of(place: &Place) -> String {
 
 /// A name that may be missing, as a part.
 pub(crate) fn optional(name: Option<&Name>) -> String {
-    name.map_or_else(|| "-".to_owned(), |name| format!("={}", name.part()))
+    part(name.map(Name::part).as_deref())
+}
+
+fn part(part: Option<&str>) -> String {
+    part.map_or_else(|| "-".to_owned(), |part| format!("={part}"))
 }
 
 /// From when on a task can be taken.

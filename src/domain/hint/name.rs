@@ -1,7 +1,8 @@
 //! Hints' names: an order that is the order of their turns, and at most some 256 names a folder.
 
 use super::{Mark, When, lane, optional};
-use crate::domain::record::{Name, Task};
+use crate::domain::Scope;
+use crate::domain::record::Task;
 use crate::id::NodeId;
 
 /// What a time is shifted by for each of its folders, and how much of that is left. Submissions come as fast as they
@@ -22,7 +23,7 @@ const LONGEST: usize = 25;
 pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
     let run = format!(
         "{}/{}/{}",
-        lane(&task.queue, scope(&mark.id).as_ref()),
+        lane(&task.queue, Scope::of(&mark.id).as_ref()),
         task.priority,
         optional(task.project.as_ref())
     );
@@ -37,12 +38,7 @@ pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
 
 /// The name in the short folder, of a claim that ends with its process.
 pub(super) fn bound(task: &Task, mark: &Mark) -> String {
-    format!("{}/bound/{}", lane(&task.queue, scope(&mark.id).as_ref()), leaf(mark))
-}
-
-/// The scope that an id is in.
-fn scope(_id: &NodeId) -> Option<Name> {
-    None
+    format!("{}/bound/{}", lane(&task.queue, Scope::of(&mark.id).as_ref()), leaf(mark))
 }
 
 fn clamped(ms: i64) -> u64 {
@@ -141,6 +137,7 @@ pub(crate) fn unescaped(text: &str) -> Option<NodeId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::Name;
     use serde_json::{Map, Value};
 
     fn id(text: &str) -> NodeId {
@@ -211,7 +208,11 @@ mod tests {
         let when = When::Timed { clock, mono_ms: 77_777, wall_ms: 1_700_000_000_000 };
         let name = of(&task(None), &when, &mark);
         assert_eq!((mark_of(&name), when_of(&name)), (Some(mark.clone()), Some(when)));
-        assert_eq!(mark_of(&bound(&task(None), &mark)), Some(mark));
+        assert_eq!(mark_of(&bound(&task(None), &mark)), Some(mark.clone()));
+        let scoped = Mark { id: id("@s%2F1/x"), ..mark };
+        let name_in_scope = of(&task(None), &when_of(&name).unwrap(), &scoped);
+        assert!(name_in_scope.starts_with("due/queues/a%2Fb/=s%2F1/5/"), "{name_in_scope}");
+        assert_eq!(mark_of(&name_in_scope), Some(scoped));
         assert!(name.split('/').all(|part| part.len() < 100));
         for odd in ["due", "due/x", "a/b.c~x.y", "a/0.1~1.1", ""] {
             assert_eq!(mark_of(odd), None, "{odd}");
