@@ -441,3 +441,15 @@ fn it_is_by_priority_and_then_by_age_and_number_and_only_of_what_was_asked_for()
     assert!(directory.try_next(&of_p).unwrap().is_err());
     assert!(directory.try_next(&any().queue(name("other"))).unwrap().is_ok());
 }
+
+#[test]
+fn two_calls_with_one_receipt_are_both_told_of_the_only_task() {
+    explore(3, || {
+        let (memory, told) = (world(), Told::default());
+        add(&memory, "x", &[]);
+        let all = told.clone();
+        let actors = vec![retrier(&told), retrier(&told)];
+        let check = Box::new(move || assert_eq!(all.lock().unwrap().len(), 2));
+        Scenario { memory, actors, check }
+    });
+}

@@ -34,6 +34,8 @@ impl Directory {
             }
             let target = match self.aim(request)? {
                 Ok(target) => target,
+                // Another call with this key may have taken the last one meanwhile.
+                Err(_) if self.store.read(&once.key)? != bytes => continue,
                 Err(nothing) => return Ok(Err(nothing)),
             };
             if !self.begin::<Node>(&once, Some(target), bytes)? {
