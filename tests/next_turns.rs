@@ -416,6 +416,35 @@ fn hints_of_another_boot_are_looked_at_by_the_record() {
 }
 
 #[test]
+fn a_dead_workers_task_keeps_its_place_and_one_that_rested_is_as_old_as_its_rest() {
+    let memory = world();
+    let host = Fake::new("boot");
+    let directory = Directory::over(memory.clone(), host.clone());
+    let submit = |task: &str| {
+        directory.submit(&id(task), &Submission::by("s")).unwrap().unwrap();
+        host.pass(10);
+    };
+    ["rested", "old", "older lease"].into_iter().for_each(submit);
+    let short = Acquire::by("w").lease(Duration::from_secs(10));
+    let rested = directory.try_acquire(&id("rested"), &short).unwrap().unwrap();
+    rested.retry(&Retry { after: Duration::from_secs(20), ..Retry::default() }).unwrap().unwrap();
+    directory.try_acquire(&id("older lease"), &short).unwrap().unwrap().leave();
+    host.pass(10);
+    directory.try_acquire(&id("old"), &short).unwrap().unwrap().leave();
+    submit("ready");
+    host.pass(15_000);
+    submit("later");
+    host.pass(20_000);
+    submit("last");
+    let mut order = Vec::new();
+    while let Ok(lease) = directory.try_next(&any()).unwrap() {
+        order.push(lease.id().to_string());
+        lease.leave();
+    }
+    assert_eq!(order, ["old", "older lease", "ready", "later", "rested", "last"]);
+}
+
+#[test]
 fn it_is_by_priority_and_then_by_age_and_number_and_only_of_what_was_asked_for() {
     let memory = world();
     let directory = over(memory.clone());

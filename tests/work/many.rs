@@ -25,16 +25,19 @@ fn four_slots_run_four_commands_at_once() {
 const TASKS: usize = 300;
 const WORKERS: usize = 20;
 
-/// Says so if another of this task's commands lives, and counts who has got to the end.
+/// Says so if another of this task's commands lives, and counts who has got to the end. A process is known by its
+/// number and its start: so many begin and end here that numbers come around again.
 const COUNTS: &str = "set -C
+    started() { read -r line 2>/dev/null <\"/proc/$1/stat\" && set -- $line && state=$3 start=${22}; }
     for other in live/$CLAIM_ID.*; do
         [ -e \"$other\" ] || continue
-        read -r pid <\"$other\"
-        if read -r _ _ state _ 2>/dev/null <\"/proc/$pid/stat\" && [ \"$state\" != Z ] && [ \"$state\" != X ]; then
+        read -r pid then <\"$other\"
+        if started \"$pid\" && [ \"$start\" = \"$then\" ] && [ \"$state\" != Z ] && [ \"$state\" != X ]; then
             echo \"$other\" >\"clash/$CLAIM_ID.$CLAIM_GENERATION\"
         fi
     done
-    echo $$ >\"live/$CLAIM_ID.$CLAIM_GENERATION\" || echo again >\"clash/again.$CLAIM_ID.$CLAIM_GENERATION\"
+    started $$
+    echo $$ $start >\"live/$CLAIM_ID.$CLAIM_GENERATION\" || echo again >\"clash/again.$CLAIM_ID.$CLAIM_GENERATION\"
     sleep .02
     claim check -q && : >\"ended/$CLAIM_ID.$CLAIM_GENERATION\"
     echo $CLAIM_GENERATION";

@@ -15,6 +15,9 @@ use crate::store::{Key, Prefix};
 /// How many hints are listed at once.
 const PAGE: usize = 32;
 
+/// Of so many tasks that are due after a rest or their workers' deaths the order is exact.
+const MOST_DUE: usize = 256;
+
 /// One walk, and what was met on it.
 pub(super) struct Walk<'a> {
     directory: &'a Directory,
@@ -124,15 +127,16 @@ impl<'a> Walk<'a> {
     ) -> Result<Option<T>> {
         let since_ns = self.directory.host.mono_ns();
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
-        let orphans = self.orphans(&lane)?;
+        let mut orphans = self.orphans(&lane)?;
         let mut priorities = self.directory.store.parts(&lane)?;
         priorities.retain(|part| part != BOUND);
         priorities.extend(orphans.iter().map(|(priority, _)| priority.clone()));
         priorities.sort_unstable();
         priorities.dedup();
         for priority in priorities {
-            let own = orphans.iter().filter(|(of, _)| *of == priority).map(|(_, mark)| mark);
-            let own: VecDeque<Turn> = own.map(|mark| self.orphan(mark)).collect();
+            let own = orphans.extract_if(.., |(of, _)| *of == priority);
+            let mut own: VecDeque<Turn> = own.map(|(_, turn)| turn).collect();
+            own.make_contiguous().sort_by_key(|turn| turn.wall_ms);
             let mut runs = self.runs(&format!("{lane}/{priority}"))?;
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
@@ -271,9 +275,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tasks whose workers' processes are gone, with their priorities. Looked for from time to time only: their
+    /// Tasks whose workers' processes are gone, each under its priority. Looked for from time to time only: their
     /// leases' ends tell it too.
-    fn orphans(&mut self, lane: &str) -> Result<Vec<(String, Mark)>> {
+    fn orphans(&mut self, lane: &str) -> Result<Vec<(String, Turn)>> {
         let now = self.directory.host.mono_ns();
         let glanced = &self.directory.queues.glanced_ns;
         let last = glanced.load(Ordering::Relaxed);
@@ -289,23 +293,22 @@ impl<'a> Walk<'a> {
             let Ok(Some(node)) = self.directory.node(&mark.id) else { continue };
             let Some(task) = &node.task else { continue };
             let over = self.directory.with_facts(&node, |facts| {
-                matches!(standing(&node, facts), Standing::Lapsed { .. } | Standing::Spent { .. })
+                matches!(
+                    standing(&node, facts),
+                    Standing::Lapsed { .. } | Standing::Spent { .. } | Standing::Overdue { .. }
+                )
             });
             if over && hint::is_named(&node, &mark) {
                 let asked = &self.request.projects;
                 if asked.is_empty() || task.project.as_ref().is_some_and(|project| asked.contains(project)) {
-                    orphans.push((task.priority.to_string(), mark));
+                    let turn = Turn { name: key.name().to_owned(), mark, wall_ms: task.submitted_ms };
+                    orphans.push((task.priority.to_string(), turn));
                 }
             } else if !self.looks && node.version >= mark.version && !hint::is_named(&node, &mark) {
                 self.directory.drop_hint(key.name());
             }
         }
         Ok(orphans)
-    }
-
-    /// One whose worker has died comes up now.
-    fn orphan(&self, mark: &Mark) -> Turn {
-        Turn { name: String::new(), mark: mark.clone(), wall_ms: self.directory.host.now().wall_ms }
     }
 }
 
@@ -332,7 +335,10 @@ impl Run {
 
     /// The moment of its first one.
     fn peek(&mut self, walk: &mut Walk<'_>) -> Result<Option<i64>> {
-        while self.page.is_empty() && !self.ended {
+        // What is due is listed by the moment from which it is, and its turn may be another's: all of it first.
+        let most = if self.until.is_some() { MOST_DUE } else { 1 };
+        let empty = self.page.is_empty();
+        while empty && self.page.len() < most && !self.ended {
             let keys =
                 walk.directory.store.list(&Prefix::Internal(&self.folder), self.after.as_deref(), PAGE)?;
             self.ended = keys.len() < PAGE;
@@ -340,6 +346,9 @@ impl Run {
             for key in &keys {
                 self.take_in(key, walk);
             }
+        }
+        if empty && self.until.is_some() {
+            self.page.make_contiguous().sort_by_key(|turn| turn.wall_ms);
         }
         Ok(self.page.front().map(|turn| turn.wall_ms))
     }

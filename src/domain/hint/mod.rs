@@ -74,7 +74,7 @@ pub(crate) enum When {
         /// Whose monotonic time it is, see [`clock_of`].
         clock: String,
         mono_ms: i64,
-        /// The same on the wall clock, to order it among others.
+        /// What orders it among others then, on the wall clock: since when it has been waiting, or that same moment.
         wall_ms: i64,
     },
 }
@@ -183,7 +183,8 @@ pub(crate) fn when(node: &Node) -> Option<When> {
             Some(delay) => When::at(&delay.until),
             None => When::Ready { since_ms: task.submitted_ms },
         }),
-        State::Claimed(claim) => Some(When::at(&claim.ends)),
+        // Should its lease end, its turn is that of a task as old as it is.
+        State::Claimed(claim) => Some(When::at(&Moment { wall_ms: task.submitted_ms, ..claim.ends.clone() })),
         State::Blocked(block) => block.until.as_ref().map(|delay| When::at(&delay.until)),
         State::Done(_) | State::Failed(_) | State::Cancelled(_) | State::Expired(_) => None,
     }
