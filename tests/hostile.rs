@@ -210,6 +210,7 @@ proptest! {
         for hint in &hints {
             store.unhint(&Key::internal(hint.clone()).unwrap()).unwrap();
         }
+        store.tidy();
         prop_assert!(names(&path.join(".store/due")).is_empty());
     }
 }
