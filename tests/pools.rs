@@ -168,7 +168,7 @@ fn a_quota_is_used_up_whatever_becomes_of_the_claims() {
     assert_eq!(refused.asked, Some(3));
     assert!((3_500_000..=3_600_000).contains(&refused.remaining_ms.unwrap()));
     // It could never pass.
-    let refused = world.refused("acquire b --wait --quota api=6", 2, "USAGE");
+    let refused = world.refused("acquire b --wait --quota api=6", 4, "QUOTA_USED");
     assert!(refused.message.ends_with("6 can never be had of it"), "{}", refused.message);
     assert!(!world.record("b").exists());
     world.take("b --quota api=2");

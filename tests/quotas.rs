@@ -81,7 +81,7 @@ fn a_wait_ends_when_enough_is_free() {
     assert_eq!((refusal.code(), refusal.quota_used().unwrap().asked), (Code::WaitTimeout, 7));
     // More than there can ever be is no use to wait for.
     let refusal = directory.acquire(&id("n"), &asking(11), Duration::from_secs(60)).unwrap().unwrap_err();
-    assert_eq!((refusal.code(), host.now().mono_ms - before), (Code::Usage, 8_000));
+    assert_eq!((refusal.code(), host.now().mono_ms - before), (Code::QuotaUsed, 8_000));
 }
 
 #[test]

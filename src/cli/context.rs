@@ -176,7 +176,7 @@ impl Context {
 }
 
 fn with_receipt(directory: Directory, once: &Once) -> Result<Directory> {
-    match once.receipt.as_deref().filter(|key| !key.is_empty()) {
+    match once.receipt.as_deref() {
         Some(key) => Ok(directory.with_receipt(ReceiptKey::new(key)?)),
         None => Ok(directory),
     }

@@ -80,8 +80,8 @@ impl Directory {
                     continue;
                 }
             };
-            self.put_hints(&plan)?;
-            let replaced = self.store.replace(&key, &expected, &bytes)?;
+            let swapped = self.put_hints(&plan).and_then(|()| self.store.replace(&key, &expected, &bytes));
+            let replaced = swapped.inspect_err(|_| self.withdraw_hints(&plan))?;
             #[cfg(feature = "testing")]
             let replaced = self.repeated(&key, &expected, &bytes, replaced)?;
             match replaced {

@@ -260,7 +260,6 @@ impl Refusal {
             Reason::AlreadyRun { .. } => Code::AlreadyRun,
             Reason::PathClash(_) => Code::PathClash,
             Reason::PoolFull(_) => Code::PoolFull,
-            Reason::QuotaUsed(used) if used.is_hopeless() => Code::Usage,
             Reason::QuotaUsed(_) => Code::QuotaUsed,
             Reason::NoPool(_) | Reason::NoQuota(_) => Code::NotFound,
             Reason::NotFound | Reason::NotSubmitted | Reason::NoTask => Code::NotFound,
@@ -429,6 +428,9 @@ impl Refusal {
             Reason::Stale(Stale::TooLate) => "nothing was begun: try again, with a longer lease".to_owned(),
             Reason::Stale(Stale::CalledOff(_)) => {
                 "stop working on it: nothing goes on in its scope".to_owned()
+            }
+            Reason::Stale(Stale::NotHeld(state)) if *state != "ready" => {
+                format!("stop working on it; `claim show {id}` says what became of it")
             }
             Reason::Stale(_) => {
                 format!("stop working on it, or `claim acquire {id}` anew and start from what is there")

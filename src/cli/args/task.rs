@@ -46,7 +46,7 @@ pub(crate) struct Add {
     #[arg(long)]
     pub(crate) title: Option<String>,
     /// The queue that `next` takes it from
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", env = "CLAIM_QUEUE", default_value = "default")]
     pub(crate) queue: String,
     /// What it belongs to
     #[arg(long, value_name = "NAME")]

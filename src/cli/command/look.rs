@@ -21,6 +21,22 @@ struct Now {
 }
 
 fn now(directory: &Directory, node: &Node) -> Now {
+    let now = standing_now(directory, node);
+    // Whether it can be taken is for what it needs to say, too.
+    let needs = node.task.as_ref().is_some_and(|task| task.resources != claimdir::Resources::default());
+    if !(now.takeable && needs) {
+        return now;
+    }
+    match directory.would_acquire(&node.id, &Acquire::by("")) {
+        Ok(Err(refusal)) => {
+            let says = format!("waiting: {}", refusal.message());
+            Now { state: StateFilter::Waiting, takeable: false, says, ..now }
+        }
+        _ => now,
+    }
+}
+
+fn standing_now(directory: &Directory, node: &Node) -> Now {
     directory.standing(node, |standing| {
         let (state, says, remaining_ms) = match standing {
             Standing::Free => (StateFilter::Ready, "ready".to_owned(), None),

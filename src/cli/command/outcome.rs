@@ -34,6 +34,8 @@ pub(crate) fn result(args: args::Outcome, context: &Context) -> Result<Report> {
         let (by, bytes) = (harmless(&outcome.by), blob.bytes);
         let generation = outcome.generation;
         let line = format!("DONE {} by {by} generation={generation}, {bytes} bytes", harmless(id.as_str()));
+        // First all of it, unseen: an answer is one whole object, or a refusal.
+        directory.open_blob(&node, blob)?.prove()?;
         let value = directory.open_blob(&node, blob)?;
         return Ok(Report::yes(line, Value::Object(fields)).streaming("result", value));
     }

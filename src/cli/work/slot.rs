@@ -146,18 +146,26 @@ fn turn(crew: &Crew, starter: &mut Starter, begun: &mut Begun<'_>) -> Result<(),
     let Some((_busy, lease)) = crew.take(acquire)? else { return Ok(()) };
     begun.taken = true;
     crew.tally.taken(&lease);
-    let ended = run(crew, &lease, next, starter)?;
-    conclude(crew, lease, ended)
+    match run(crew, &lease, next, starter)? {
+        Ran::Ended(ended) => conclude(crew, lease, ended),
+        Ran::NoInput(why) => {
+            let task = lease.acquired().node.clone();
+            finish(crew, lease, &task, settle::End::Retry(why.clone()), Some(&why))
+        }
+    }
 }
 
 /// Lets the command run, and waits for its end. Meanwhile the next one's process gets ready.
-fn run(crew: &Crew, lease: &Lease, next: Waiting, starter: &mut Starter) -> Result<Ended, Trouble> {
+fn run(crew: &Crew, lease: &Lease, next: Waiting, starter: &mut Starter) -> Result<Ran, Trouble> {
     let passing = |what: &'static str| move |why: io::Error| Trouble::Passing(failed(what, &why));
     let Waiting { stub, output } = next;
     let heard = crew.orders.heard(crew.shutdown_timeout);
     let supervisor = Supervisor::new(&crew.directory, lease, stub.pid(), OnLost::Kill, heard)?;
     let capture = output.keep().map_err(passing("read the command's output"))?;
-    let input = input(lease).map_err(passing("hand over the task's input"))?;
+    let input = match input(lease) {
+        Ok(input) => input,
+        Err(why) => return Ok(Ran::NoInput(format!("its input can't be read: {why}"))),
+    };
     // Without a guard the lease has to end for those who outlive the command.
     let group = supervisor.group().filter(|group| crew.guard(*group).is_ok());
     let started = stub.go(lease, &crew.dir, input.as_fd()).map_err(passing("start the command"))?;
@@ -168,7 +176,14 @@ fn run(crew: &Crew, lease: &Lease, next: Waiting, starter: &mut Starter) -> Resu
     if let Some(group) = group {
         crew.unguard(group);
     }
-    Ok(ended)
+    Ok(Ran::Ended(ended))
+}
+
+/// What became of the command.
+enum Ran {
+    Ended(Ended),
+    /// It was not started, and why: this attempt is over all the same, or such a task would come up for ever.
+    NoInput(String),
 }
 
 /// The task's input as a file to read, a line of JSON; one that is too large for memory comes as it is.

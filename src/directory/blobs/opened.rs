@@ -5,6 +5,7 @@ use std::io::{self, Cursor, Read};
 use serde_json::Value;
 
 use crate::domain::Blob;
+use crate::error::{Code, Error, Result};
 
 /// How much is read at a time.
 const PIECE: usize = 64 << 10;
@@ -65,6 +66,12 @@ impl Opened {
             buffer.copy_within(from..to, 0);
             kept = to - from;
         }
+    }
+
+    /// Reads all of it, to know that it came back whole and unchanged ([`Code::RecordUnreadable`] if not).
+    pub fn prove(mut self) -> Result<()> {
+        let read = io::copy(&mut self, &mut io::sink());
+        read.map(drop).map_err(|why| Error::new(Code::RecordUnreadable, why.to_string()))
     }
 
     /// The same bytes, which must be text.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{FOLDER, Part};
+use super::{FOLDER, Opened, Part};
 use crate::directory::Directory;
 use crate::domain::Node;
 use crate::error::{Code, Result};
@@ -52,7 +52,7 @@ impl Directory {
         let mut told = HashSet::new();
         let mut missing = Vec::new();
         for (node, blob) in nodes.iter().flat_map(|node| node.blobs().map(move |blob| (node, blob))) {
-            match self.open_blob(node, blob) {
+            match self.open_blob(node, blob).and_then(Opened::prove) {
                 Err(error) if error.code() != Code::NotFound && told.insert(&blob.name) => {
                     missing.push((self.place(Some(&node.id)), error.to_string()));
                 }

@@ -266,7 +266,7 @@ impl<'a> Walk<'a> {
         match &refusal.reason {
             // Its paths, or what else it needs, others have; it itself is as it was.
             reason if reason.is_of_resources() => {
-                if let Some(ms) = refusal.passes_in_ms() {
+                if let Some(ms) = refusal.passes_in_ms().filter(|_| refusal.passes()) {
                     self.nothing.due_in(ms);
                 }
                 self.nothing.refused.get_or_insert(Box::new(refusal));
