@@ -22,7 +22,7 @@ fn four_slots_run_four_commands_at_once() {
     assert_eq!(stdout(&output).lines().filter(|line| line.starts_with("DONE ")).count(), 8);
 }
 
-const TASKS: usize = 300;
+const TASKS: usize = 1000;
 const WORKERS: usize = 20;
 
 /// Says so if another of this task's commands lives, and counts who has got to the end. A process is known by its
