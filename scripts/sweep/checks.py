@@ -121,7 +121,7 @@ def judge(trial, world, code, stands, gone, changed):
         if stands and trial.mode == "take" and trial.point.call == "fsync" and record.owner == "bob":
             # The clock is looked at after the last of these, and the lease was over by then.
             # `next` gives it back and looks on, and bob has it.
-            late = code == (1 if case.argv[0] == "next" else 3)
+            late = code == 3 or (code == 1 and case.argv[0] == "next")
             world.require(late or is_settled(case), f"exit {code}, though its lease ended before it answered")
     elif case.late and gone and trial.point.blind and case.exit == 0:
         world.require(code in case.late, f"exit {code}, decided by a record that it had not read yet")

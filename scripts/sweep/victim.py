@@ -47,15 +47,18 @@ def points(argv, env, cwd):
     main = calls[0][0]
     # What it starts makes a few calls before it becomes another program; they are not the victim's.
     others = {thread for thread, call, _ in calls if call == "execve" and thread != main}
-    found, counts, startup, blind = {}, {}, True, True
+    found, theirs, counts, startup, blind = {}, set(), {}, True, True
     for thread, call, line in calls:
-        if call != "execve" and thread not in others:
-            counts[thread, call] = count = counts.get((thread, call), 0) + 1
+        counts[thread, call] = count = counts.get((thread, call), 0) + 1
+        if thread in others:
+            theirs.add((call, count))
+        elif call != "execve":
             startup = startup and call != FIRST_OWN_CALL
             blind = blind and ".claim\"" not in line
             found.setdefault((call, count), Point(call, count, startup, blind))
     os.unlink(log)
-    return list(found.values())
+    # A signal at such a call would meet the process that is being started, for which its parent waits.
+    return [point for key, point in found.items() if key not in theirs]
 
 
 def give_up(*_):

@@ -28,6 +28,13 @@ impl Directory {
                 if let Some(target) = settled.or(begun.target) {
                     match self.take(&target.id, &request.acquire, Some(&once), Some(target.write))? {
                         Ok(lease) => return Ok(Ok(lease)),
+                        // It was taken, and was over before anybody could be told: this request is answered.
+                        Err(refusal) if matches!(refusal.reason, Reason::Stale(_)) => {
+                            return Ok(Err(Nothing {
+                                barred: Some(Box::new(refusal)),
+                                ..Nothing::default()
+                            }));
+                        }
                         Err(_) => self.pass(&target)?,
                     }
                 }
