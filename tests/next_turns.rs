@@ -15,7 +15,7 @@ use claimdir::{Acquire, Directory, Next, NodeId, ReceiptKey, Renewal, Token};
 use serde_json::json;
 use support::fake::Fake;
 use support::stops::Stops;
-use support::turns::{Actor, Scenario, explore};
+use support::turns::{Actor, Scenario, explore, explore_and_stop};
 
 /// Who was given what, as (id, generation).
 type Told = Arc<Mutex<Vec<(String, u64)>>>;
@@ -160,33 +160,13 @@ fn check(memory: Arc<Memory>, told: Told, stopped: bool) -> Box<dyn FnOnce()> {
     })
 }
 
-/// Tries all orders of what they do; then one after the other, forwards and backwards, one of them stopped before each
-/// of its calls.
+/// Tries all orders of what they do, and each stopped on its way.
 fn tried(changes: usize, scenario: impl Fn(&Arc<Memory>, &Told) -> Vec<Actor>) {
-    let begun = || {
+    explore_and_stop(changes, |stopped| {
         let (memory, told) = (world(), Told::default());
         let actors = scenario(&memory, &told);
-        (memory, told, actors)
-    };
-    explore(changes, || {
-        let (memory, told, actors) = begun();
-        Scenario { check: check(memory.clone(), told, false), memory, actors }
+        Scenario { check: check(memory.clone(), told, stopped), memory, actors }
     });
-    let count = begun().2.len();
-    for stopped in 0..count {
-        for (calls, backwards) in (0..60).flat_map(|calls| [(calls, false), (calls, true)]) {
-            let (memory, told, actors) = begun();
-            let mut actors: Vec<_> = actors.into_iter().enumerate().collect();
-            if backwards {
-                actors.reverse();
-            }
-            for (me, actor) in actors {
-                let all: Arc<dyn Store> = memory.clone();
-                actor(if me == stopped { Arc::new(Stops::after(calls, all)) } else { all });
-            }
-            check(memory, told, true)();
-        }
-    }
 }
 
 #[test]

@@ -13,8 +13,7 @@ use claimdir::store::{Memory, Prefix, Store};
 use claimdir::{Acquire, Cancel, Code, Directory, Name, Next, NodeId, Scope, Token};
 use serde_json::json;
 use support::fake::Fake;
-use support::stops::Stops;
-use support::turns::{Actor, Scenario, explore};
+use support::turns::{Actor, Scenario, explore_and_stop};
 
 /// What was answered, in order: a word and the node.
 type Told = Arc<Mutex<Vec<(&'static str, String)>>>;
@@ -164,33 +163,14 @@ fn check(memory: &Arc<Memory>, told: &Told, stopped: bool) {
     }
 }
 
-/// Tries all orders of what they do; then one after the other, forwards and backwards, one of them stopped before each
-/// of its calls.
+/// Tries all orders of what they do, and each stopped on its way.
 fn tried(changes: usize, scenario: impl Fn(&Arc<Memory>, &Told) -> Vec<Actor>) {
-    let begun = || {
+    explore_and_stop(changes, |stopped| {
         let (memory, told) = (world(), Told::default());
         let actors = scenario(&memory, &told);
-        (memory, told, actors)
-    };
-    explore(changes, || {
-        let (memory, told, actors) = begun();
         let all = memory.clone();
-        Scenario { check: Box::new(move || check(&all, &told, false)), memory, actors }
+        Scenario { check: Box::new(move || check(&all, &told, stopped)), memory, actors }
     });
-    for stopped in 0..begun().2.len() {
-        for (calls, backwards) in (0..60).flat_map(|calls| [(calls, false), (calls, true)]) {
-            let (memory, told, actors) = begun();
-            let mut actors: Vec<_> = actors.into_iter().enumerate().collect();
-            if backwards {
-                actors.reverse();
-            }
-            for (me, actor) in actors {
-                let all: Arc<dyn Store> = memory.clone();
-                actor(if me == stopped { Arc::new(Stops::after(calls, all)) } else { all });
-            }
-            check(&memory, &told, true);
-        }
-    }
 }
 
 #[test]

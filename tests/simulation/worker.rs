@@ -7,7 +7,9 @@ use std::time::Duration;
 use claimdir::domain::{Bound, Reason, Stale, Submission, Submitted, Written};
 use claimdir::host::Process;
 use claimdir::store::files::FileStore;
-use claimdir::{Acquire, Answer, Directory, Error, Force, Next, NodeId, ReceiptKey, Refusal, Renewal, Token};
+use claimdir::{
+    Acquire, Answer, Directory, Error, Force, Lease, Next, NodeId, ReceiptKey, Refusal, Renewal, Token,
+};
 use serde_json::json;
 
 use super::clock::{Reading, boot_name};
@@ -115,6 +117,11 @@ impl Worker {
         } else {
             self.directory.acquire(&id, &wish.request, wish.wait)
         };
+        self.took(wish, answer)
+    }
+
+    /// The end of an operation that takes the node.
+    fn took(&self, wish: &Wish, answer: Result<Answer<Lease>, Error>) -> Told<Held> {
         let answer = answer.map(|answer| answer.map(|lease| lease.leave()));
         let told = self.told(answer, |oracle, job, now, (token, acquired)| {
             oracle.stands(&job, &acquired.node.write.to_string(), true)?;
@@ -135,16 +142,7 @@ impl Worker {
             Refusal { id: NodeId::new(wish.node).unwrap(), version: 0, generation: 0, reason }
         };
         let answer = self.directory.try_next(&Next::of(wish.request.clone()));
-        let answer = answer.map(|answer| answer.map(|lease| lease.leave()).map_err(nothing));
-        let told = self.told(answer, |oracle, job, now, (token, acquired)| {
-            oracle.stands(&job, &acquired.node.write.to_string(), true)?;
-            oracle.holds(&job.node, &token.hash().hex(), now)
-        });
-        match told {
-            Told::Yes((token, _)) => Told::Yes(Held { node: wish.node, token }),
-            Told::No(refusal) => Told::No(refusal),
-            Told::Failed(error) => Told::Failed(error),
-        }
+        self.took(wish, answer.map(|answer| answer.map_err(nothing)))
     }
 
     pub fn renew(&self, held: &Held, lease_ms: Option<u64>) -> Told<Written> {

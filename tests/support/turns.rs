@@ -10,6 +10,8 @@ use std::time::Duration;
 use claimdir::Result;
 use claimdir::store::{Finding, Key, Memory, Prefix, Replaced, Store, Watch};
 
+use super::stops::Stops;
+
 /// What one of them does, on a store that waits for its turn before each call.
 pub type Actor = Box<dyn FnOnce(Arc<dyn Store>) + Send>;
 
@@ -40,6 +42,26 @@ pub fn explore(changes: usize, scenario: impl Fn() -> Scenario) -> usize {
         }
     }
     unreachable!()
+}
+
+/// The same; then, one after the other, forwards and backwards, with one of them stopped before each of its first 60
+/// calls. `scenario` is told whether one is to be stopped.
+pub fn explore_and_stop(changes: usize, scenario: impl Fn(bool) -> Scenario) {
+    explore(changes, || scenario(false));
+    for stopped in 0..scenario(true).actors.len() {
+        for (calls, backwards) in (0..60).flat_map(|calls| [(calls, false), (calls, true)]) {
+            let Scenario { memory, actors, check } = scenario(true);
+            let mut actors: Vec<_> = actors.into_iter().enumerate().collect();
+            if backwards {
+                actors.reverse();
+            }
+            for (me, actor) in actors {
+                let all: Arc<dyn Store> = memory.clone();
+                actor(if me == stopped { Arc::new(Stops::after(calls, all)) } else { all });
+            }
+            check();
+        }
+    }
 }
 
 /// Tells of the order that broke something.

@@ -110,6 +110,10 @@ impl Nothing {
         }
     }
 
+    fn barred(refusal: Refusal) -> Nothing {
+        Nothing { barred: Some(Box::new(refusal)), ..Nothing::default() }
+    }
+
     fn due_in(&mut self, ms: i64) {
         let ms = ms.max(0);
         self.due_in_ms = Some(self.due_in_ms.map_or(ms, |earlier| earlier.min(ms)));

@@ -30,10 +30,7 @@ impl Directory {
                         Ok(lease) => return Ok(Ok(lease)),
                         // It was taken, and was over before anybody could be told: this request is answered.
                         Err(refusal) if matches!(refusal.reason, Reason::Stale(_)) => {
-                            return Ok(Err(Nothing {
-                                barred: Some(Box::new(refusal)),
-                                ..Nothing::default()
-                            }));
+                            return Ok(Err(Nothing::barred(refusal)));
                         }
                         Err(_) => self.pass(&target)?,
                     }
@@ -76,5 +73,5 @@ impl Directory {
 /// The key stands for another request.
 fn conflict(recorded: Fingerprint, shown: Fingerprint) -> Result<Nothing> {
     let refusal = Refusal::not_found(&NodeId::new("next")?).because(Reason::OtherRequest { recorded, shown });
-    Ok(Nothing { barred: Some(Box::new(refusal)), ..Nothing::default() })
+    Ok(Nothing::barred(refusal))
 }
