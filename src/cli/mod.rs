@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod stream;
 mod text;
+mod watch;
 mod work;
 
 use std::mem::ManuallyDrop;

@@ -6,6 +6,7 @@ mod mail;
 mod pool;
 mod scope;
 mod task;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
 pub(crate) use scope::{Pause, Resume, Scope, ScopeCancel, ScopeCommand, ScopeShow, ScopeWait};
 pub(crate) use task::{Add, Reject, Retry, Review};
+pub(crate) use watch::Watch;
 
 use claimdir::time::{parse_duration, parse_lease};
 use claimdir::{Error, Result};
@@ -344,23 +346,30 @@ pub(crate) struct Reap {
     pub(crate) apply: bool,
 }
 
-#[derive(clap::Args, Debug)]
-pub(crate) struct List {
-    /// Only nodes in this state now; `ready` is what can be taken
-    #[arg(long, value_enum)]
-    pub(crate) state: Option<StateFilter>,
+/// Which nodes are looked at.
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct Which {
     /// Only tasks of this queue
     #[arg(long, value_name = "NAME")]
     pub(crate) queue: Option<String>,
     /// Only tasks of this project; may be given several times
     #[arg(long = "project", value_name = "NAME")]
     pub(crate) projects: Vec<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct List {
+    /// Only nodes in this state now; `ready` is what can be taken
+    #[arg(long, value_enum)]
+    pub(crate) state: Option<StateFilter>,
+    #[command(flatten)]
+    pub(crate) which: Which,
     /// Instead of nodes the paths that are reserved, with the node and the holder of each
     #[arg(long, conflicts_with_all = ["state", "queue", "projects"])]
     pub(crate) paths: bool,
 }
 
-impl List {
+impl Which {
     /// Is the node a task of the queue and the projects that were asked for, if any were?
     pub(crate) fn is_asked_for(&self, node: &claimdir::domain::Node) -> bool {
         let task = node.task.as_ref();
@@ -372,7 +381,7 @@ impl List {
 }
 
 /// The states that `list` tells apart.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StateFilter {
     Ready,
     Waiting,

@@ -1,0 +1,106 @@
+//! One node looked into: all that `claim show` has, its values written out, where and since when.
+
+use claimdir::domain::{Attempt, Node};
+use claimdir::time::{human, rfc3339_seconds};
+use claimdir::{Directory, NodeId};
+use serde_json::Value;
+
+use crate::cli::command::look::{record_lines, says};
+use crate::cli::text::harmless;
+
+/// The node that is looked into, and how far down.
+pub(crate) struct Inside {
+    pub(crate) id: NodeId,
+    /// What is known of it; `None`: it has not been read yet.
+    pub(crate) detail: Option<Detail>,
+    /// The first line in sight, and how many are: drawing says so.
+    pub(crate) first: usize,
+    pub(crate) page: usize,
+}
+
+impl Inside {
+    pub(crate) fn new(id: NodeId) -> Inside {
+        Inside { id, detail: None, first: 0, page: 1 }
+    }
+}
+
+/// A node in lines, harmless, as long as they come.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Detail {
+    id: NodeId,
+    pub(crate) lines: Vec<String>,
+}
+
+impl Detail {
+    /// Reads the node. What keeps it from being read stands in its lines.
+    pub(crate) fn read(directory: &Directory, id: &NodeId) -> Detail {
+        let lines = match directory.node(id) {
+            Ok(Some(node)) => lines(&node, &says(directory, &node)),
+            Ok(None) => vec![format!("{} has no record", harmless(id.as_str()))],
+            Err(error) => vec![harmless(&error.to_string()).into_owned()],
+        };
+        Detail { id: id.clone(), lines }
+    }
+
+    pub(crate) fn id(&self) -> &NodeId {
+        &self.id
+    }
+}
+
+fn lines(node: &Node, says: &str) -> Vec<String> {
+    let shown = record_lines(node, says, &written_out);
+    let mut lines: Vec<String> = shown.iter().flat_map(|line| line.split('\n')).map(str::to_owned).collect();
+    lines.extend(where_and_when(node).iter().map(|line| harmless(line).into_owned()));
+    lines.extend(node.attempts.iter().rev().map(took));
+    lines
+}
+
+/// A value over as many lines as it takes, each of them harmless.
+fn written_out(value: &Value) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let lines: Vec<String> = text.lines().map(|line| harmless(line).into_owned()).collect();
+    lines.join("\n    ")
+}
+
+/// What the board has of a node and `claim show` leaves to its JSON.
+fn where_and_when(node: &Node) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(claim) = node.claim() {
+        lines.push(format!(
+            "  claimed at {} on {} by process {}, lease {}",
+            rfc3339_seconds(claim.acquired_ms),
+            claim.host,
+            claim.pid,
+            human(claim.lease_ms)
+        ));
+    }
+    if let Some(task) = &node.task {
+        let project = task.project.as_ref().map(|of| format!(" project={}", of.as_str()));
+        lines.push(format!(
+            "  queue={} priority={}{} attempts={}/{} requeues={}",
+            task.queue.as_str(),
+            task.priority,
+            project.unwrap_or_default(),
+            node.attempt,
+            task.max_attempts.saturating_mul(node.requeues.saturating_add(1)),
+            node.requeues
+        ));
+        lines.push(format!("  added at {} by {}", rfc3339_seconds(task.submitted_ms), task.by));
+    }
+    if let Some((ending, outcome)) = node.outcome() {
+        let reason = outcome.reason.iter().map(|reason| format!(": {reason}")).collect::<String>();
+        let (how, at) = (ending.name(), rfc3339_seconds(outcome.at_ms));
+        lines.push(format!("  {how} at {at} by {}{reason}", outcome.by));
+    }
+    lines
+}
+
+/// When an attempt was, the newest first.
+fn took(attempt: &Attempt) -> String {
+    format!(
+        "  attempt {} began at {} and took {}",
+        attempt.number,
+        rfc3339_seconds(attempt.started_ms),
+        human(attempt.ended_ms.saturating_sub(attempt.started_ms))
+    )
+}
