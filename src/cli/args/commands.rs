@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, look, mail, outcome, place, pool, run, scope, settle, task, work,
+    acquire, check, control, guide, look, mail, outcome, place, pool, run, scope, settle, task, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -143,4 +143,10 @@ commands! {
     Reap(Reap), "reap", NONE => place::reap;
     /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results
     Prune(Prune), "prune", NONE => place::prune;
+    /// Print a script that completes commands and options: bash, elvish, fish, powershell, zsh
+    Completions(Completions), "completions", NONE => guide::completions;
+    /// Print a manual page: `claim man | man -l -`
+    Man(Man), "man", NONE => guide::man;
+    /// Say what this build can do: commands, options, codes, limits
+    Capabilities(Nothing), "capabilities", NONE => guide::capabilities;
 }
