@@ -4,6 +4,8 @@
 //! what another is just taking is passed by, and looked at again in the next walk.
 
 mod once;
+mod parked;
+mod run;
 mod walk;
 
 use std::collections::HashSet;

@@ -1,0 +1,88 @@
+//! Ordered lists of hints.
+
+use std::collections::VecDeque;
+
+use super::walk::Walk;
+use crate::domain::hint::{self, Mark, When};
+use crate::error::Result;
+use crate::store::{Key, Prefix};
+
+/// How many hints are listed at once.
+const PAGE: usize = 32;
+
+/// Of so many tasks that are due after a rest or their workers' deaths the order is exact.
+const MOST_DUE: usize = 256;
+
+/// A hint met.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) name: String,
+    pub(super) mark: Mark,
+    pub(super) wall_ms: i64,
+    /// Under what it stands, if something was in its way.
+    pub(super) obstacle: Option<String>,
+}
+
+/// One ordered list of hints, read page by page.
+pub(super) struct Run {
+    folder: String,
+    pub(super) page: VecDeque<Turn>,
+    after: Option<String>,
+    pub(super) ended: bool,
+    /// On the monotonic clock: later ones are not due.
+    until: Option<i64>,
+    /// What its tasks stand under.
+    obstacle: Option<String>,
+}
+
+impl Run {
+    pub(super) fn listed(folder: String, until: Option<i64>) -> Run {
+        Run { folder, page: VecDeque::new(), after: None, ended: false, until, obstacle: None }
+    }
+
+    /// One that stands under `obstacle`.
+    pub(super) fn aside(folder: String, obstacle: String) -> Run {
+        Run { obstacle: Some(obstacle), ..Run::listed(folder, None) }
+    }
+
+    pub(super) fn given(page: VecDeque<Turn>) -> Run {
+        Run { folder: String::new(), page, after: None, ended: true, until: None, obstacle: None }
+    }
+
+    /// The moment of its first one.
+    pub(super) fn peek(&mut self, walk: &mut Walk<'_>) -> Result<Option<i64>> {
+        if walk.is_known_closed(self.obstacle.as_deref()) {
+            self.page.clear();
+            self.ended = true;
+        }
+        // What is due is listed by the moment from which it is, and its turn may be another's: all of it first.
+        let most = if self.until.is_some() { MOST_DUE } else { 1 };
+        let empty = self.page.is_empty();
+        while empty && self.page.len() < most && !self.ended {
+            let keys =
+                walk.directory.store.list(&Prefix::Internal(&self.folder), self.after.as_deref(), PAGE)?;
+            self.ended = keys.len() < PAGE;
+            self.after = keys.last().map(|key| key.name().to_owned());
+            for key in &keys {
+                self.take_in(key, walk);
+            }
+        }
+        if empty && self.until.is_some() {
+            self.page.make_contiguous().sort_by_key(|turn| turn.wall_ms);
+        }
+        Ok(self.page.front().map(|turn| turn.wall_ms))
+    }
+
+    fn take_in(&mut self, key: &Key, walk: &mut Walk<'_>) {
+        let (Some(mark), Some(when)) = (hint::mark_of(key.name()), hint::when_of(key.name())) else { return };
+        if let (When::Timed { mono_ms, .. }, Some(until)) = (&when, self.until)
+            && *mono_ms > until
+        {
+            walk.nothing.due_in(mono_ms - until);
+            self.ended = true;
+            return;
+        }
+        let (name, obstacle) = (key.name().to_owned(), self.obstacle.clone());
+        self.page.push_back(Turn { name, mark, wall_ms: when.wall_ms(), obstacle });
+    }
+}
