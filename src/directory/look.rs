@@ -100,6 +100,7 @@ impl Directory {
             what: error.to_string(),
         }));
         findings.extend(self.examine_mail()?);
+        findings.extend(self.examine_journal());
         Ok(Checkup { records: seen.nodes.len(), findings })
     }
 

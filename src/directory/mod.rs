@@ -5,6 +5,7 @@ mod claims;
 mod control;
 mod gates;
 mod hints;
+mod journal;
 mod keeper;
 mod lease;
 mod look;
@@ -36,6 +37,7 @@ use crate::store::Store;
 use crate::store::files::{FileStore, Options};
 
 pub use blobs::Opened;
+pub use journal::Events;
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
 pub use mail::MailSeen;

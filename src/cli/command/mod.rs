@@ -3,6 +3,8 @@
 pub(super) mod acquire;
 pub(super) mod check;
 pub(super) mod control;
+pub(super) mod guide;
+pub(super) mod log;
 pub(super) mod look;
 pub(super) mod mail;
 pub(super) mod outcome;
