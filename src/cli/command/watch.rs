@@ -8,6 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::report::Report;
 use crate::cli::text::harmless;
 use crate::cli::watch::gather::{Asked, gather};
+use crate::cli::watch::past::Past;
 use crate::cli::watch::run::{Source, frame, run as show, why_not};
 
 pub(crate) fn run(args: args::Watch, context: &Context) -> Result<Report> {
@@ -27,7 +28,9 @@ pub(crate) fn run(args: args::Watch, context: &Context) -> Result<Report> {
         show(Source { path: located.path.clone(), options, asked, interval: args.interval })?;
         return Ok(Report::yes(String::new(), Value::Null).lines(Vec::new()));
     }
-    let board = gather(&context.directory()?, &asked)?;
+    let directory = context.directory()?;
+    let mut board = gather(&directory, &asked)?;
+    board.events = Past::of(&directory).newest(&asked);
     let (fields, unreadable) = (board.json(), board.unreadable.clone());
     let report = Report::yes(String::new(), Value::Object(fields)).lines(frame(board));
     let report = unreadable.iter().fold(report, |report, what| report.note(harmless(what).into_owned()));

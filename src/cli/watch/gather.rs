@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use claimdir::domain::{Node, Reason};
+use claimdir::domain::{Event, Node, Reason};
 use claimdir::{Acquire, Directory, Name, Refusal, RepoPath, Resources, Result, Scope};
 
 use super::model::{Board, queues};
@@ -21,7 +21,7 @@ pub(crate) struct Asked {
 /// What a claim takes along, to look up by.
 type With = (Vec<RepoPath>, Vec<Name>, BTreeMap<Name, u64>);
 
-/// Reads the board.
+/// Reads the board, without what happened: see [`Past`](super::past::Past).
 pub(crate) fn gather(directory: &Directory, asked: &Asked) -> Result<Board> {
     let seen = match &asked.scope {
         Some(scope) => directory.list_scope(scope)?,
@@ -50,13 +50,34 @@ pub(crate) fn gather(directory: &Directory, asked: &Asked) -> Result<Board> {
     let mut or_told = |error: claimdir::Error| unreadable.push(error.to_string());
     let pools = directory.pools().map_err(&mut or_told).unwrap_or_default();
     let quotas = directory.quotas().map_err(&mut or_told).unwrap_or_default();
-    Ok(Board { place: directory.place(None), at, rows, queues, pools, quotas, unreadable })
+    Ok(Board {
+        place: directory.place(None),
+        at,
+        rows,
+        queues,
+        pools,
+        quotas,
+        unreadable,
+        events: Vec::new(),
+    })
 }
 
 impl Asked {
     fn has(&self, node: &Node) -> bool {
         let owner = || node.claim().map(|claim| claim.owner.as_str());
         self.which.is_asked_for(node) && self.owner.as_deref().is_none_or(|of| owner() == Some(of))
+    }
+}
+
+impl Asked {
+    /// Is what happened about a node on the board, as far as is known of it?
+    pub(crate) fn has_event(&self, event: &Event) -> bool {
+        let Which { queue, projects } = &self.which;
+        let project = || event.project.as_ref();
+        (queue.is_none() || event.queue == *queue)
+            && (projects.is_empty() || project().is_some_and(|of| projects.contains(of)))
+            && self.scope.as_ref().is_none_or(|scope| Scope::of(&event.id).as_ref() == Some(scope))
+            && self.owner.as_ref().is_none_or(|owner| event.by.as_ref() == Some(owner))
     }
 }
 

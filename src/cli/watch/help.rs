@@ -6,8 +6,8 @@ q, Ctrl-C       quit
 esc             back: from here, out of a node, off a filter, to the board
 
 tab, right, l   the next pane; shift-tab, left, h: the one before
-1 2 3 4         running, waiting, failed, queues with pools and quotas
-5, a            all nodes, whatever their state
+1 2 3 4 5       running, waiting, failed, queues, events
+6, a            all nodes, whatever their state
 z, v            the pane alone on the screen, and back
 j k, down up    move; by a page: space, page down, page up; g G: to the ends
 enter           look into a node; on a queue: its nodes
@@ -27,5 +27,6 @@ WAITING  what nobody can take yet: a task that must be done first, a path,
          passes by itself.
 FAILED   what failed, and what was not done in time, the latest first.
 QUEUES   tasks by state, pools and quotas; !: paused, full, used up.
+EVENTS   what happened in the last 24 hours, the newest first.
 
 It looks only: nothing that is pressed here changes anything.";

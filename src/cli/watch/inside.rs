@@ -5,6 +5,8 @@ use claimdir::time::{human, rfc3339_seconds};
 use claimdir::{Directory, NodeId};
 use serde_json::Value;
 
+use super::past::Past;
+use crate::cli::command::log;
 use crate::cli::command::look::{record_lines, says};
 use crate::cli::text::harmless;
 
@@ -33,12 +35,18 @@ pub(crate) struct Detail {
 
 impl Detail {
     /// Reads the node. What keeps it from being read stands in its lines.
-    pub(crate) fn read(directory: &Directory, id: &NodeId) -> Detail {
-        let lines = match directory.node(id) {
+    pub(crate) fn read(directory: &Directory, id: &NodeId, past: &Past<'_>) -> Detail {
+        let mut lines = match directory.node(id) {
             Ok(Some(node)) => lines(&node, &says(directory, &node)),
             Ok(None) => vec![format!("{} has no record", harmless(id.as_str()))],
             Err(error) => vec![harmless(&error.to_string()).into_owned()],
         };
+        let mut events = past.of_node(id).peekable();
+        if events.peek().is_some() {
+            lines
+                .extend([String::new(), "  what happened in the last 24 hours, the newest first".to_owned()]);
+            lines.extend(events.map(|event| format!("  {}", log::line(event))));
+        }
         Detail { id: id.clone(), lines }
     }
 

@@ -5,6 +5,7 @@
 //!   reader   a thread that reads the directory, no more often than it can afford
 //!     gather   a board, of what anybody may ask of a directory
 //!     inside   one node
+//!     past     what happened last
 //!   screen   the terminal: its modes, what goes to it, what comes from it
 //!     keys     what was typed
 //! state      what the person who looks has chosen; pure
@@ -22,6 +23,7 @@ mod inside;
 mod keys;
 mod model;
 mod panes;
+pub(super) mod past;
 mod reader;
 mod row;
 pub(super) mod run;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use claimdir::domain::Event;
 use claimdir::host::Now;
 use claimdir::time::rfc3339;
 use claimdir::{Halt, PoolSeen, QuotaSeen, Scope};
@@ -37,6 +38,8 @@ pub(crate) struct Board {
     pub(crate) quotas: Vec<QuotaSeen>,
     /// What can't be read.
     pub(crate) unreadable: Vec<String>,
+    /// What happened last, the newest first.
+    pub(crate) events: Vec<Event>,
 }
 
 /// A queue and how many tasks it has in each state.
@@ -136,6 +139,7 @@ impl Board {
             "pools": self.pools.iter().map(pool).collect::<Vec<_>>(),
             "quotas": self.quotas.iter().map(quota).collect::<Vec<_>>(),
             "unreadable": self.unreadable,
+            "events": self.events.iter().map(|event| Value::Object(event.to_json())).collect::<Vec<_>>(),
         });
         match fields {
             Value::Object(fields) => fields,

@@ -1,5 +1,6 @@
 //! The panes: which columns each has, and what stands in them.
 
+use claimdir::domain::{Event, What};
 use claimdir::{PoolSeen, QuotaSeen};
 
 use super::model::{Board, Queue};
@@ -16,6 +17,7 @@ impl Pane {
             Pane::Waiting => "WAITING",
             Pane::Failed => "FAILED",
             Pane::Queues => "QUEUES",
+            Pane::Events => "EVENTS",
             Pane::Nodes => "ALL NODES",
         }
     }
@@ -27,6 +29,7 @@ impl Pane {
             Pane::Waiting => "nothing waits and nothing is blocked",
             Pane::Failed => "nothing has failed",
             Pane::Queues => "there are no tasks, no pools and no quotas",
+            Pane::Events => "nothing has happened in the last 24 hours",
             Pane::Nodes => "there are no nodes yet: `claim add` and `claim acquire` make them",
         }
     }
@@ -69,6 +72,13 @@ impl Pane {
             Column::number("DONE", 5),
             Column::rest("", 0),
         ];
+        const EVENTS: [Column; 5] = [
+            Column::text("", 48, 0),
+            Column::text("WHAT", 16, 0),
+            Column::text("BY", 24, 1),
+            Column::number("AGO", 0),
+            Column::rest("WHY", 2),
+        ];
         const NODES: [Column; 8] = [
             Column::text("", 48, 0),
             Column::text("STATE", 9, 0),
@@ -84,6 +94,7 @@ impl Pane {
             Pane::Waiting => &WAITING,
             Pane::Failed => &FAILED,
             Pane::Queues => &QUEUES,
+            Pane::Events => &EVENTS,
             Pane::Nodes => &NODES,
         }
     }
@@ -92,6 +103,12 @@ impl Pane {
     pub(crate) fn line(self, board: &Board, item: usize, age_ms: i64) -> Option<Line> {
         if self == Pane::Queues {
             return shared_line(board, item, age_ms);
+        }
+        if self == Pane::Events {
+            return board
+                .events
+                .get(item)
+                .map(|event| event_line(event, board.at.wall_ms.saturating_add(age_ms)));
         }
         let row = board.rows.get(item)?;
         let now_ms = board.at.wall_ms.saturating_add(age_ms);
@@ -138,7 +155,7 @@ impl Pane {
                 ];
                 Line { mark: ' ', cells }
             }
-            Pane::Queues => return None,
+            Pane::Queues | Pane::Events => return None,
             Pane::Nodes => {
                 let says = row.title.as_ref().or(row.why.as_ref()).cloned();
                 let cells = vec![
@@ -261,4 +278,24 @@ fn quota_line(quota: &QuotaSeen, age_ms: i64) -> Line {
     let (word, look) = if is_used_up { ("USED UP ", Look::Warn) } else { ("", Look::Plain) };
     let note = format!("{word}{} used of {}{}", quota.used, quota.rate, more.unwrap_or_default());
     noted(format!("quota {}", quota.name), note, if is_used_up { '!' } else { ' ' }, look)
+}
+
+fn event_line(event: &Event, now_ms: i64) -> Line {
+    let look = match event.what {
+        What::Failed | What::Rejected | What::Expired | What::Blocked | What::GivenBack => Look::Bad,
+        What::Retried | What::Reclaimed | What::Forced | What::Cancelled => Look::Warn,
+        What::Claimed | What::Completed => Look::Good,
+        _ => Look::Plain,
+    };
+    let from = event.from.as_ref().map(|from| format!("from {from}"));
+    let accepted = event.accepted.map(|accepted| if accepted { "accepted" } else { "rejected" }.to_owned());
+    let why: Vec<String> = [accepted, from, event.reason.clone()].into_iter().flatten().collect();
+    let cells = vec![
+        plain(event.id.as_str()),
+        (event.what.name().to_owned(), look),
+        plain(event.by.as_deref().unwrap_or_default()),
+        plain(&span(now_ms.saturating_sub(event.at_ms).max(0))),
+        plain(&why.join(", ")),
+    ];
+    Line { mark: ' ', cells }
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -18,6 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::gather::{Asked, gather};
 use super::inside::Detail;
 use super::model::Board;
+use super::past::Past;
 
 /// Where and what to read.
 pub(crate) struct Source {
@@ -58,8 +59,7 @@ impl Reader {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let wake = Arc::new(eventfd(0, flags).map_err(|e| failed("make an event descriptor", e.into()))?);
         let ((asks, asked), (tell, told)) = (channel(), channel());
-        let reading =
-            Reading { source, asked, tell, wake: wake.clone(), open: None, was_there: false, inside: None };
+        let reading = Reading { source, asked, tell, wake: wake.clone(), was_there: false, inside: None };
         let thread = thread::Builder::new().name("reader".to_owned());
         thread.spawn(move || reading.go_on()).map_err(|e| failed("start a thread", e))?;
         Ok(Reader { asks, told, wake })
@@ -90,19 +90,11 @@ impl Reader {
     }
 }
 
-/// An open directory, and which one it is: another may come to stand in its place.
-struct Open {
-    directory: Directory,
-    device: u64,
-    inode: u64,
-}
-
 struct Reading {
     source: Source,
     asked: Receiver<Ask>,
     tell: Sender<Told>,
     wake: Arc<OwnedFd>,
-    open: Option<Open>,
     was_there: bool,
     inside: Option<NodeId>,
 }
@@ -110,20 +102,64 @@ struct Reading {
 /// Nobody wants to know any more.
 struct Over;
 
+type Done = std::result::Result<(), Over>;
+
 impl Reading {
     /// Reads until nobody wants to know.
     fn go_on(mut self) {
-        while self.turn().is_ok() {}
+        while self.whatever_is_there().is_ok() {}
     }
 
-    /// Reads the board, then waits until it may be read again.
-    fn turn(&mut self) -> std::result::Result<(), Over> {
-        let before = spent();
-        let told = self.board();
-        let cost = spent().saturating_sub(before);
-        self.say(told)?;
-        self.detail()?;
-        let end = Instant::now() + nap(self.source.interval, cost);
+    /// Reads the directory that stands there now as long as it does; another may come to stand in its place.
+    fn whatever_is_there(&mut self) -> Done {
+        let opened = match which(&self.source.path) {
+            Some(which) => Directory::open_with(&self.source.path, self.source.options).map(|it| (it, which)),
+            None => return self.nobody_there(),
+        };
+        match opened {
+            Ok((directory, which)) => {
+                self.was_there = true;
+                self.while_there(&directory, which)
+            }
+            Err(error) => {
+                self.say(Told::Trouble(error.to_string()))?;
+                self.wait(None, self.source.interval)
+            }
+        }
+    }
+
+    fn nobody_there(&mut self) -> Done {
+        let place = self.source.path.display();
+        let says = match self.was_there {
+            true => format!("{place} is gone; the board goes on when it is back"),
+            false => format!("there is no {place} yet; the board goes on when there is"),
+        };
+        self.say(Told::Gone(says))?;
+        self.wait(None, self.source.interval)
+    }
+
+    fn while_there(&mut self, directory: &Directory, there: Which) -> Done {
+        let mut past = Past::of(directory);
+        while which(&self.source.path) == Some(there) {
+            let before = spent();
+            let told = match gather(directory, &self.source.asked) {
+                Ok(mut board) => {
+                    board.events = past.newest(&self.source.asked);
+                    Told::Board(Box::new(board))
+                }
+                Err(error) => Told::Trouble(error.to_string()),
+            };
+            let cost = spent().saturating_sub(before);
+            self.say(told)?;
+            self.wait(Some((directory, &past)), nap(self.source.interval, cost))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until it may be read again; a node that is looked into is read meanwhile.
+    fn wait(&mut self, there: Option<(&Directory, &Past<'_>)>, nap: Duration) -> Done {
+        let end = Instant::now() + nap;
+        self.detail(there)?;
         loop {
             let mut left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -136,59 +172,34 @@ impl Reading {
                 Ok(Ask::Now) => return Ok(()),
                 Ok(Ask::Into(id)) => {
                     self.inside = Some(id);
-                    self.detail()?;
+                    self.detail(there)?;
                 }
                 Ok(Ask::Away) => self.inside = None,
-                Err(RecvTimeoutError::Timeout) => self.detail()?,
+                Err(RecvTimeoutError::Timeout) if end > Instant::now() => self.detail(there)?,
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Err(RecvTimeoutError::Disconnected) => return Err(Over),
             }
         }
     }
 
-    fn say(&self, told: Told) -> std::result::Result<(), Over> {
+    fn say(&self, told: Told) -> Done {
         self.tell.send(told).map_err(|_| Over)?;
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         Ok(())
     }
 
-    fn detail(&mut self) -> std::result::Result<(), Over> {
-        let (Some(id), Some(open)) = (&self.inside, &self.open) else { return Ok(()) };
-        let detail = Detail::read(&open.directory, id);
-        self.say(Told::Detail(detail))
+    fn detail(&self, there: Option<(&Directory, &Past<'_>)>) -> Done {
+        let (Some(id), Some((directory, past))) = (&self.inside, there) else { return Ok(()) };
+        self.say(Told::Detail(Detail::read(directory, id, past)))
     }
+}
 
-    fn board(&mut self) -> Told {
-        match self.opened() {
-            Ok(Some(directory)) => match gather(&directory, &self.source.asked) {
-                Ok(board) => Told::Board(Box::new(board)),
-                Err(error) => Told::Trouble(error.to_string()),
-            },
-            Ok(None) => {
-                let place = self.source.path.display();
-                Told::Gone(match self.was_there {
-                    true => format!("{place} is gone; the board goes on when it is back"),
-                    false => format!("there is no {place} yet; the board goes on when there is"),
-                })
-            }
-            Err(error) => Told::Trouble(error.to_string()),
-        }
-    }
+/// Which folder it is: device and inode.
+type Which = (u64, u64);
 
-    /// The directory that stands there now, if one does.
-    fn opened(&mut self) -> Result<Option<Directory>> {
-        let Some(there) = fs::metadata(&self.source.path).ok().filter(|there| there.is_dir()) else {
-            self.open = None;
-            return Ok(None);
-        };
-        let (device, inode) = (there.dev(), there.ino());
-        if let Some(open) = self.open.as_ref().filter(|open| (open.device, open.inode) == (device, inode)) {
-            return Ok(Some(open.directory.clone()));
-        }
-        let directory = Directory::open_with(&self.source.path, self.source.options)?;
-        self.was_there = true;
-        self.open = Some(Open { directory: directory.clone(), device, inode });
-        Ok(Some(directory))
-    }
+fn which(path: &Path) -> Option<Which> {
+    let there = fs::metadata(path).ok().filter(|there| there.is_dir())?;
+    Some((there.dev(), there.ino()))
 }
 
 /// How long to wait after a look that took so much of a processor.

@@ -1,6 +1,7 @@
 //! What the person who looks has chosen: which pane, which row, which filter. Pure: keys go in, acts come out.
 
 use claimdir::NodeId;
+use claimdir::domain::Event;
 
 use super::inside::{Detail, Inside};
 use super::keys::Key;
@@ -14,12 +15,14 @@ pub(crate) enum Pane {
     Waiting,
     Failed,
     Queues,
+    Events,
     /// All nodes; it is not on the board, which has no room for it.
     Nodes,
 }
 
 impl Pane {
-    pub(crate) const ALL: [Pane; 5] = [Pane::Running, Pane::Waiting, Pane::Failed, Pane::Queues, Pane::Nodes];
+    pub(crate) const ALL: [Pane; 6] =
+        [Pane::Running, Pane::Waiting, Pane::Failed, Pane::Queues, Pane::Events, Pane::Nodes];
 
     /// Is the row one of its?
     fn has(self, row: &Row) -> bool {
@@ -27,7 +30,7 @@ impl Pane {
             Pane::Running => row.state == crate::cli::args::StateFilter::Claimed,
             Pane::Waiting => row.is_waiting(),
             Pane::Failed => row.is_failure(),
-            Pane::Queues => false,
+            Pane::Queues | Pane::Events => false,
             Pane::Nodes => true,
         }
     }
@@ -108,7 +111,7 @@ pub(crate) struct Ui {
     pub(crate) focus: Pane,
     /// Is the pane alone on the screen?
     pub(crate) alone: bool,
-    lists: [List; 5],
+    lists: [List; 6],
     pub(crate) filter: String,
     pub(crate) typing: bool,
     pub(crate) sort: Sort,
@@ -176,6 +179,11 @@ impl Ui {
             let list = &mut self.lists[pane as usize];
             list.items = match pane {
                 Pane::Queues => board.shared(),
+                Pane::Events => {
+                    let fits = |event: &Event| words.is_empty() || fits_event(event, &words);
+                    let events = board.events.iter().enumerate();
+                    events.filter(|(_, event)| fits(event)).map(|(at, _)| at).collect()
+                }
                 _ => {
                     let fits = |row: &Row| pane.has(row) && (words.is_empty() || row.fits(&words));
                     let rows = board.rows.iter().enumerate();
@@ -187,14 +195,15 @@ impl Ui {
                     items
                 }
             };
-            let id = |item: &usize| board.rows.get(*item).map(|row| &row.id);
-            if let Some(wanted) = list.id.as_ref().filter(|_| pane != Pane::Queues)
-                && let Some(at) = list.items.iter().position(|item| id(item) == Some(wanted))
+            // The newest event stays chosen, whichever it is.
+            if (pane != Pane::Events || list.chosen > 0)
+                && list.id.is_some()
+                && let Some(at) = list.items.iter().position(|item| key(board, pane, *item) == list.id)
             {
                 list.chosen = at;
             }
             list.chosen = list.chosen.min(list.items.len().saturating_sub(1));
-            list.id = list.items.get(list.chosen).and_then(id).cloned();
+            list.id = list.items.get(list.chosen).and_then(|item| key(board, pane, *item));
         }
     }
 
@@ -203,7 +212,7 @@ impl Ui {
         let list = &mut self.lists[pane as usize];
         list.chosen = at.min(list.items.len().saturating_sub(1));
         let item = list.items.get(list.chosen).copied();
-        list.id = item.and_then(|item| self.board.as_ref()?.rows.get(item)).map(|row| row.id.clone());
+        list.id = item.and_then(|item| key(self.board.as_ref()?, pane, item));
     }
 
     /// What a key does.
@@ -291,7 +300,7 @@ impl Ui {
                 self.reversed = !self.reversed;
                 self.arrange();
             }
-            Key::Char(digit @ '1'..='5') => {
+            Key::Char(digit @ '1'..='6') => {
                 let pane = Pane::ALL[digit as usize - '1' as usize];
                 self.alone |= pane == Pane::Nodes;
                 self.focus = pane;
@@ -329,7 +338,11 @@ impl Ui {
             }
             return Act::Nothing;
         }
-        match board.rows.get(item).and_then(|row| NodeId::new(row.id.as_str()).ok()) {
+        let id = match self.focus {
+            Pane::Events => board.events.get(item).map(|event| event.id.clone()),
+            _ => board.rows.get(item).and_then(|row| NodeId::new(row.id.as_str()).ok()),
+        };
+        match id {
             Some(id) => {
                 self.inside = Some(Inside::new(id.clone()));
                 Act::LookInto(id)
@@ -337,6 +350,23 @@ impl Ui {
             None => Act::Nothing,
         }
     }
+}
+
+/// What stays the same of a row when the board is read anew.
+fn key(board: &Board, pane: Pane, item: usize) -> Option<String> {
+    match pane {
+        Pane::Queues => None,
+        Pane::Events => board.events.get(item).map(|event| format!("{} {}", event.version, event.id)),
+        _ => board.rows.get(item).map(|row| row.id.clone()),
+    }
+}
+
+/// Does each of these words, in lower case, stand in the event's node, in who did it, its project or its queue?
+fn fits_event(event: &Event, words: &[String]) -> bool {
+    let texts = [event.by.as_deref(), event.project.as_deref(), event.queue.as_deref()];
+    let texts = texts.into_iter().flatten().chain([event.id.as_str()]);
+    let texts: Vec<String> = texts.map(str::to_lowercase).collect();
+    words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
 }
 
 /// Where a key that moves leads from `at`. What lies behind the end is for the caller to know.

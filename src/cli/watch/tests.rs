@@ -17,6 +17,7 @@ use super::gather::{Asked, gather};
 use super::inside::Detail;
 use super::keys::Key;
 use super::model::Board;
+use super::past::Past;
 use super::reader::nap;
 use super::row::Row;
 use super::state::{Act, Pane, Ui};
@@ -97,7 +98,9 @@ impl Scene {
     }
 
     fn board(&self) -> Board {
-        gather(&self.directory, &Asked::default()).unwrap()
+        let mut board = gather(&self.directory, &Asked::default()).unwrap();
+        board.events = Past::of(&self.directory).newest(&Asked::default());
+        board
     }
 
     fn ui(&self) -> Ui {
@@ -202,6 +205,7 @@ fn a_small_frame_has_all_that_matters() {
     line(&frame, &["bad", "failed: out of memory", "1/5"]);
     line(&frame, &["!pages", "PAUSED by ops: a deploy"]);
     line(&frame, &["!pool gpu", "FULL 1 of 1 slots: train by bob"]);
+    line(&frame, &["bad", "rejected", "bob", "out of memory"]);
     line(&frame, &["q quit", "? help", "/ filter"]);
     assert!(line(&frame, &["RUNNING 3"]).starts_with('━'), "it has the focus");
     assert!(
@@ -274,7 +278,7 @@ fn the_choice_stays_with_its_node() {
 #[test]
 fn panes_follow_each_other_and_stand_alone() {
     let mut ui = Scene::full().ui();
-    for pane in [Pane::Waiting, Pane::Failed, Pane::Queues, Pane::Running] {
+    for pane in [Pane::Waiting, Pane::Failed, Pane::Queues, Pane::Events, Pane::Running] {
         ui.press(Key::Tab);
         assert_eq!((ui.focus, ui.alone), (pane, false));
     }
@@ -293,6 +297,27 @@ fn panes_follow_each_other_and_stand_alone() {
 }
 
 #[test]
+fn what_happened_is_told_the_newest_first() {
+    let mut scene = Scene::full();
+    let mut ui = scene.ui();
+    press(&mut ui, "5");
+    let frame = drawn(&mut ui, 80, 24);
+    line(&frame, &["> bad", "rejected"]);
+    scene.take("page", "dave", 60);
+    ui.show(scene.board());
+    line(&drawn(&mut ui, 80, 24), &["> page", "claimed", "dave"]);
+    press(&mut ui, "j");
+    scene.take("code:x", "erin", 60);
+    ui.show(scene.board());
+    line(&drawn(&mut ui, 80, 40), &["> bad", "rejected"]);
+    assert_eq!(ui.press(Key::Enter), Act::LookInto(id("bad")));
+    ui.press(Key::Esc);
+    press(&mut ui, "/erin");
+    ui.press(Key::Enter);
+    line(&drawn(&mut ui, 80, 24), &["EVENTS 1"]);
+}
+
+#[test]
 fn a_node_is_looked_into_and_scrolled() {
     let mut scene = Scene::new();
     let many: Vec<u32> = (0..100).collect();
@@ -301,7 +326,7 @@ fn a_node_is_looked_into_and_scrolled() {
     let mut ui = scene.ui();
     assert_eq!(ui.press(Key::Enter), Act::LookInto(id("n")));
     line(&drawn(&mut ui, 80, 24), &["reading …"]);
-    ui.show_inside(Detail::read(&scene.directory, &id("n")));
+    ui.show_inside(Detail::read(&scene.directory, &id("n"), &Past::of(&scene.directory)));
     let frame = drawn(&mut ui, 80, 24);
     line(&frame, &["n claimed by alice, ends in"]);
     line(&frame, &["title a title"]);
@@ -312,6 +337,7 @@ fn a_node_is_looked_into_and_scrolled() {
         &drawn(&mut ui, 80, 24),
         &[&format!("queue={} priority=5 attempts=1/5", Task::default_queue().as_str())],
     );
+    line(&drawn(&mut ui, 80, 24), &["claimed n by alice generation=1"]);
     press(&mut ui, "k");
     assert_eq!(ui.press(Key::Esc), Act::LookAway);
     line(&drawn(&mut ui, 80, 24), &["RUNNING 1"]);
@@ -339,7 +365,7 @@ fn empty_panes_say_why_and_trouble_is_told() {
     line(&drawn(&mut ui, 80, 24), &["reading …"]);
     ui.show(Scene::new().board());
     let frame = drawn(&mut ui, 80, 24);
-    for pane in [Pane::Running, Pane::Waiting, Pane::Failed, Pane::Queues] {
+    for pane in [Pane::Running, Pane::Waiting, Pane::Failed, Pane::Queues, Pane::Events] {
         line(&frame, &[pane.when_empty()]);
     }
     ui.trouble = Some("/x is gone".to_owned());

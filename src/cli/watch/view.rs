@@ -146,9 +146,9 @@ fn panes(ui: &mut Ui, buffer: &mut Buffer, area: Rect) {
     let columns: &[(Rect, &[Pane])] = if area.width >= WIDE {
         let left = Rect { width: area.width / 2 - 1, ..area };
         let right = Rect { x: area.x + area.width / 2 + 1, width: area.width - area.width / 2 - 1, ..area };
-        &[(left, &[Pane::Running, Pane::Waiting]), (right, &[Pane::Failed, Pane::Queues])]
+        &[(left, &[Pane::Running, Pane::Waiting]), (right, &[Pane::Failed, Pane::Queues, Pane::Events])]
     } else {
-        &[(area, &[Pane::Running, Pane::Waiting, Pane::Failed, Pane::Queues])]
+        &[(area, &Pane::ALL[..5])]
     };
     for (area, panes) in columns {
         let needs: Vec<usize> = panes.iter().map(|pane| 1 + ui.list(*pane).items.len().max(1)).collect();
