@@ -232,7 +232,7 @@ fn queue_line(queue: &Queue, now_ms: i64) -> Line {
     };
     let paused = queue.paused.as_ref().map(|halt| {
         let ago = span(now_ms.saturating_sub(halt.at.wall_ms));
-        (format!("PAUSED {}, {ago} ago", halt.by_and_why()), Look::Warn)
+        (format!("PAUSED {ago} ago {}", halt.by_and_why()), Look::Warn)
     });
     let cells = vec![
         plain(&queue.title()),
@@ -267,7 +267,7 @@ fn pool_line(pool: &PoolSeen) -> Line {
         .collect();
     let (word, look) = if is_full { ("FULL ", Look::Warn) } else { ("", Look::Plain) };
     let users = if users.is_empty() { String::new() } else { format!(": {}", users.join(", ")) };
-    let note = format!("{word}{used} of {} slots{users}", pool.slots);
+    let note = format!("{word}{used} of {}{users}", pool.slots);
     noted(format!("pool {}", pool.name), note, if is_full { '!' } else { ' ' }, look)
 }
 

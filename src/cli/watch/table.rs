@@ -71,9 +71,10 @@ pub(crate) struct Line {
 /// Before the first column: the choice and the mark.
 const GUTTER: usize = 2;
 const GAP: usize = 2;
-/// What the column that takes the rest should have at least, if its texts are that long.
-const REST: usize = 30;
-/// What is left of the first column where room is short, and where it is very short.
+/// What the column that takes the rest has at least if its texts are that long: where there is room, and where it is
+/// short.
+const REST: [usize; 2] = [40, 14];
+/// The same of the first column, where room is short, and where it is very short.
 const FIRST: [usize; 2] = [20, 12];
 /// From here on a column is only nice to have.
 const NICE: u8 = 5;
@@ -87,7 +88,7 @@ pub(crate) fn fitted(columns: &[Column], natural: &[usize], room: usize) -> Vec<
         .filter(|((at, column), natural)| *at == 0 || **natural > 0 || column.takes_rest)
         .map(|((at, column), natural)| {
             let natural = (*natural).max(width(column.title));
-            (at, natural.min(if column.takes_rest { REST } else { column.most }))
+            (at, natural.min(if column.takes_rest { REST[0] } else { column.most }))
         })
         .collect();
     let needed = |kept: &[(usize, usize)]| {
@@ -108,22 +109,29 @@ pub(crate) fn fitted(columns: &[Column], natural: &[usize], room: usize) -> Vec<
     kept
 }
 
-/// What is over the room gives way: first what is only nice to have, then a long first column, then others in turn, and
-/// last all that can of the first. `false`: nothing more can.
+/// What is over the room gives way: first what is only nice to have, then a long first column, then the rest, then others
+/// in turn, and last all that can of the first. `false`: nothing more can.
 fn give_way(kept: &mut Vec<(usize, usize)>, columns: &[Column], over: usize) -> bool {
     let goes = |at: usize| columns.get(at).map_or(0, |column| column.goes);
     let last = kept.iter().enumerate().max_by_key(|(_, (at, _))| goes(*at));
     let (place, turn) = last.map_or((0, 0), |(place, (at, _))| (place, goes(*at)));
-    let first = kept.first().map_or(0, |(_, width)| *width);
-    let least = if turn > 0 { FIRST[0] } else { FIRST[1] };
-    if turn < NICE && first > least {
-        kept[0].1 = first.saturating_sub(over).max(least);
-    } else if turn > 0 {
+    if turn >= NICE {
         kept.remove(place);
-    } else {
-        return false;
+        return true;
     }
-    true
+    let takes_rest = |at: usize| columns.get(at).is_some_and(|column| column.takes_rest);
+    let mut shorten = |is_it: &dyn Fn(usize) -> bool, least: usize| {
+        let found = kept.iter_mut().find(|(at, width)| is_it(*at) && *width > least);
+        found.map(|(_, width)| *width = width.saturating_sub(over).max(least)).is_some()
+    };
+    if shorten(&|at| at == 0, FIRST[0]) || shorten(&takes_rest, REST[1]) {
+        return true;
+    }
+    if turn > 0 {
+        kept.remove(place);
+        return true;
+    }
+    shorten(&|at| at == 0, FIRST[1])
 }
 
 /// Where and how a table is drawn.
@@ -221,7 +229,8 @@ mod tests {
         let widths = |room| fitted(&columns, &natural, room);
         assert_eq!(widths(120), [(0, 30), (1, 8), (2, 5), (3, 12), (4, 57)]);
         assert_eq!(widths(92), [(0, 30), (1, 8), (2, 5), (4, 43)], "where it runs is only nice to have");
-        assert_eq!(widths(75), [(0, 26), (1, 8), (2, 5), (4, 30)], "then the node's name gets shorter");
+        assert_eq!(widths(85), [(0, 26), (1, 8), (2, 5), (4, 40)], "then the node's name gets shorter");
+        assert_eq!(widths(60), [(0, 20), (1, 8), (2, 5), (4, 21)], "then the reason");
         assert_eq!(widths(50), [(0, 20), (1, 8), (2, 5)], "and the others go");
         assert_eq!(widths(20), [(0, 13), (2, 5)]);
         assert_eq!(widths(0), [(0, 12), (2, 5)], "what stays is cut where it is drawn");

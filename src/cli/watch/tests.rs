@@ -203,8 +203,8 @@ fn a_small_frame_has_all_that_matters() {
     line(&frame, &["eval", "pool gpu 1/1: train by bob"]);
     line(&frame, &["held", "blocked by ops: lawyers"]);
     line(&frame, &["bad", "failed: out of memory", "1/5"]);
-    line(&frame, &["!pages", "PAUSED by ops: a deploy"]);
-    line(&frame, &["!pool gpu", "FULL 1 of 1 slots: train by bob"]);
+    line(&frame, &["!pages", "PAUSED", "ago by ops: a dep"]);
+    line(&frame, &["!pool gpu", "FULL 1 of 1: train by bob"]);
     line(&frame, &["bad", "rejected", "bob", "out of memory"]);
     line(&frame, &["q quit", "? help", "/ filter"]);
     assert!(line(&frame, &["RUNNING 3"]).starts_with('━'), "it has the focus");
@@ -326,7 +326,9 @@ fn a_node_is_looked_into_and_scrolled() {
     let mut ui = scene.ui();
     assert_eq!(ui.press(Key::Enter), Act::LookInto(id("n")));
     line(&drawn(&mut ui, 80, 24), &["reading …"]);
-    ui.show_inside(Detail::read(&scene.directory, &id("n"), &Past::of(&scene.directory)));
+    let mut past = Past::of(&scene.directory);
+    past.newest(&Asked::default());
+    ui.show_inside(Detail::read(&scene.directory, &id("n"), &past));
     let frame = drawn(&mut ui, 80, 24);
     line(&frame, &["n claimed by alice, ends in"]);
     line(&frame, &["title a title"]);

@@ -35,14 +35,16 @@ pub(crate) fn fit(text: &str, most: usize) -> String {
     cut
 }
 
-/// `text`, harmless, as lines of at most `most` columns.
+/// `text`, harmless, as lines of at most `most` columns, broken between words where that leaves no line half empty.
 pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
     for grapheme in Span::raw(harmless(text).as_ref()).styled_graphemes(Style::new()) {
         let columns = width(grapheme.symbol);
         if used + columns > most && used > 0 {
-            lines.push(std::mem::take(&mut line));
-            used = 0;
+            let space = line.rfind(' ').map(|at| at + 1).filter(|at| *at > line.len() / 2);
+            let rest = line.split_off(space.unwrap_or(line.len()));
+            used = width(&rest);
+            lines.push(std::mem::replace(&mut line, rest));
         }
         line.push_str(grapheme.symbol);
         used += columns;
@@ -86,6 +88,8 @@ mod tests {
         assert_eq!(width(&fit(&"字".repeat(100_000), 20)), 19);
         assert_eq!(wrapped("字字a\nb", 4), ["字字", r"a\nb"]);
         assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrapped("waits for it", 10), ["waits for ", "it"]);
+        assert_eq!(wrapped("a bbbbbbbbb", 6), ["a bbbb", "bbbbb"]);
     }
 
     #[test]
