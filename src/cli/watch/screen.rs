@@ -225,7 +225,10 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        self.leave();
+        // After a panic the hook has done so, and its message should stay where it is.
+        if !std::thread::panicking() {
+            self.leave();
+        }
     }
 }
 
