@@ -2,11 +2,12 @@
 //! workers nothing, however many nodes there are.
 
 use std::fs;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,7 @@ impl Reader {
     /// Starts to read.
     pub(crate) fn start(source: Source) -> Result<Reader> {
         let failed =
-            |what: &str, e: std::io::Error| Error::new(Code::StoreUnavailable, format!("cannot {what}: {e}"));
+            |what: &str, e: io::Error| Error::new(Code::StoreUnavailable, format!("cannot {what}: {e}"));
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let wake = Arc::new(eventfd(0, flags).map_err(|e| failed("make an event descriptor", e.into()))?);
         let ((asks, asked), (tell, told)) = (channel(), channel());
@@ -70,10 +71,17 @@ impl Reader {
         self.wake.as_fd()
     }
 
-    /// What was read since the last call.
-    pub(crate) fn told(&self) -> Vec<Told> {
+    /// What was read since the last call; an error if nobody reads any more.
+    pub(crate) fn told(&self) -> io::Result<Vec<Told>> {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-        self.told.try_iter().collect()
+        let mut all = Vec::new();
+        loop {
+            match self.told.try_recv() {
+                Ok(told) => all.push(told),
+                Err(TryRecvError::Empty) => return Ok(all),
+                Err(TryRecvError::Disconnected) => return Err(io::Error::other("the reader has ended")),
+            }
+        }
     }
 
     pub(crate) fn read_now(&self) {

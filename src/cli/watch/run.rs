@@ -61,10 +61,8 @@ fn shown(
         let now_ms = host.now().mono_ms;
         ui.age_ms = ui.board.as_ref().map_or(0, |board| now_ms.saturating_sub(board.at.mono_ms));
         screen.draw(ui)?;
-        let Heard { keys, told, suspend } = screen.wait(reader.descriptor(), TICK)?;
-        if told {
-            reader.told().into_iter().for_each(|told| tell(ui, told));
-        }
+        let Heard { keys, suspend } = screen.wait(reader.descriptor(), TICK)?;
+        reader.told().map_err(Stopped::Badly)?.into_iter().for_each(|told| tell(ui, told));
         if suspend {
             screen.suspend()?;
         }

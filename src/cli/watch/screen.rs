@@ -47,7 +47,6 @@ pub(crate) enum Stopped {
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) keys: Vec<Key>,
-    pub(crate) told: bool,
     pub(crate) suspend: bool,
 }
 
@@ -158,10 +157,9 @@ impl Screen {
             PollFd::from_borrowed_fd(other, PollFlags::IN),
         ];
         wait(&mut fds, Some(timeout)).map_err(Stopped::Badly)?;
-        let [_, input, told] = fds.each_ref().map(|fd| fd.revents());
+        let [_, input, _] = fds.each_ref().map(|fd| fd.revents());
         self.hear()?;
-        let mut heard = Heard { told: !told.is_empty(), ..Heard::default() };
-        heard.suspend = std::mem::take(&mut self.suspend);
+        let mut heard = Heard { suspend: std::mem::take(&mut self.suspend), keys: Vec::new() };
         if input.contains(PollFlags::IN) {
             heard.keys = self.keys()?;
         } else if input.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
