@@ -1,8 +1,10 @@
 //! One node looked into: all that `claim show` has, its values written out, where and since when.
 
+use std::io::Read;
+
 use claimdir::domain::{Attempt, Node};
 use claimdir::time::{human, rfc3339_seconds};
-use claimdir::{Directory, NodeId};
+use claimdir::{Directory, NodeId, Opened, Result};
 use serde_json::Value;
 
 use super::past::Past;
@@ -37,7 +39,11 @@ impl Detail {
     /// Reads the node. What keeps it from being read stands in its lines.
     pub(crate) fn read(directory: &Directory, id: &NodeId, past: &Past<'_>) -> Detail {
         let mut lines = match directory.node(id) {
-            Ok(Some(node)) => lines(&node, &says(directory, &node)),
+            Ok(Some(node)) => {
+                let mut lines = lines(&node, &says(directory, &node));
+                lines.extend(large_values(directory, &node));
+                lines
+            }
             Ok(None) => vec![format!("{} has no record", harmless(id.as_str()))],
             Err(error) => vec![harmless(&error.to_string()).into_owned()],
         };
@@ -68,6 +74,40 @@ fn written_out(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     let lines: Vec<String> = text.lines().map(|line| harmless(line).into_owned()).collect();
     lines.join("\n    ")
+}
+
+/// How much is shown of a value that is too large for its record.
+const BEGINNING: u64 = 64 << 10;
+
+/// The beginnings of the values that are kept beside the record.
+fn large_values(directory: &Directory, node: &Node) -> Vec<String> {
+    let mut lines = Vec::new();
+    if node.task.as_ref().is_some_and(|task| task.input_blob.is_some()) {
+        lines.extend(beginning("input", directory.open_input(node)));
+    }
+    if node.outcome().is_some_and(|(_, outcome)| outcome.blob.is_some()) {
+        // Refused, if the node has been requeued just now.
+        let result = directory.open_result(&node.id).map(|answer| answer.ok()).transpose();
+        lines.extend(result.map(|result| beginning("result", result)).unwrap_or_default());
+    }
+    lines
+}
+
+fn beginning(what: &str, value: Result<Opened>) -> Vec<String> {
+    let mut bytes = Vec::new();
+    let read = value.map_err(|error| error.to_string()).and_then(|value| {
+        let all = Opened::bytes(&value);
+        let read = value.take(BEGINNING).read_to_end(&mut bytes);
+        read.map(|_| all).map_err(|error| error.to_string())
+    });
+    let title = match read {
+        Ok(all) if all > BEGINNING => format!("  {what}: the first {BEGINNING} of {all} bytes"),
+        Ok(_) => format!("  {what}"),
+        Err(why) => return vec![format!("  {what}: {}", harmless(&why))],
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().map(|line| format!("    {}", harmless(line)));
+    [String::new(), title].into_iter().chain(lines).collect()
 }
 
 /// What the board has of a node and `claim show` leaves to its JSON.

@@ -346,6 +346,23 @@ fn a_node_is_looked_into_and_scrolled() {
 }
 
 #[test]
+fn a_large_value_is_shown_from_its_beginning() {
+    let mut scene = Scene::new();
+    let lease = scene.take("n", "alice", 60);
+    let (token, text) = (lease.token().clone(), "first\n".to_owned() + &"0123456789".repeat(20_000) + "last");
+    scene.directory.complete_from_output(&id("n"), &token, &mut text.as_bytes()).unwrap().unwrap();
+    let mut ui = scene.ui();
+    press(&mut ui, "a");
+    ui.press(Key::Enter);
+    ui.show_inside(Detail::read(&scene.directory, &id("n"), &Past::of(&scene.directory)));
+    let frame = drawn(&mut ui, 80, 24);
+    line(&frame, &["result: the first 65536 of 200010 bytes"]);
+    line(&frame, &["    first"]);
+    press(&mut ui, "G");
+    line(&drawn(&mut ui, 80, 24), &["0123456789"]);
+}
+
+#[test]
 fn what_users_write_moves_no_cursor_and_wide_letters_keep_columns() {
     let mut scene = Scene::new();
     scene.add("字句", task().title("a\u{1b}[2Jb\u{202e}c"));
