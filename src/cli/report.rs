@@ -360,6 +360,7 @@ pub(crate) fn holder_json(holder: &Holder) -> Value {
         "generation": holder.generation,
         "expires_at": rfc3339(holder.expires_ms),
         "remaining_ms": holder.remaining_ms,
+        "engine": holder.engine.as_ref().map(|engine| engine.as_str()),
     })
 }
 

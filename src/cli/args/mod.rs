@@ -117,6 +117,9 @@ pub(crate) struct Terms {
     /// Wait until it can be had, 5 minutes at most unless said: --wait=10s
     #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
     pub(crate) wait: Option<Duration>,
+    /// What drives the owner, such as codex; kept with the claim, for people
+    #[arg(long, value_name = "NAME", env = "CLAIM_ENGINE")]
+    pub(crate) engine: Option<String>,
     #[command(flatten)]
     pub(crate) with: With,
 }

@@ -5,7 +5,7 @@ use claimdir::time::{human, rfc3339_seconds};
 use claimdir::{Acquire, Code, Directory, Name, Refusal, Reserved, Result, Scope};
 use serde_json::{Value, json};
 
-use super::outcome::attempt_line;
+use super::outcome::{attempt_line, driven};
 use crate::cli::args::{self, StateFilter};
 use crate::cli::context::Context;
 use crate::cli::report::{Report, halt_json, holder_json};
@@ -59,11 +59,15 @@ fn standing_now(directory: &Directory, node: &Node) -> Now {
             Standing::Held { claim, remaining_ms } => {
                 let until =
                     remaining_ms.map_or("with its process".to_owned(), |ms| format!("in {}", human(ms)));
-                let says = format!("claimed by {}, ends {until}", claim.owner);
+                let says =
+                    format!("claimed by {}, ends {until}", driven(&claim.owner, claim.engine.as_ref()));
                 (StateFilter::Claimed, says, *remaining_ms)
             }
             Standing::Adrift { claim } => {
-                let says = format!("claimed by {}, and its end can't be believed", claim.owner);
+                let says = format!(
+                    "claimed by {}, and its end can't be believed",
+                    driven(&claim.owner, claim.engine.as_ref())
+                );
                 (StateFilter::Claimed, says, Some(claim.lease_ms))
             }
             Standing::Lapsed { claim, .. } => {

@@ -93,7 +93,7 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
 
 /// An attempt, as records and answers have it.
 pub fn attempt_json(attempt: &Attempt) -> Value {
-    let json = json!({
+    let mut json = json!({
         "attempt": attempt.number,
         "worker": attempt.worker,
         "generation": attempt.generation,
@@ -102,6 +102,7 @@ pub fn attempt_json(attempt: &Attempt) -> Value {
         "ended": attempt.end.name(),
         "error": attempt.error,
     });
+    put_engine(&mut json, attempt.engine.as_ref());
     with_extra(json, &attempt.extra)
 }
 
@@ -153,6 +154,13 @@ fn task_json(task: &Task) -> Value {
     with_extra(json, &task.extra)
 }
 
+/// Adds what drives an owner, if that was said.
+fn put_engine(json: &mut Value, engine: Option<&Name>) {
+    if let Some(engine) = engine {
+        json["engine"] = json!(engine.as_str());
+    }
+}
+
 /// Adds what goes with a claim; lists that are empty are left out.
 fn put_resources(json: &mut Value, resources: &Resources) {
     for (name, value) in resources.fields() {
@@ -187,6 +195,7 @@ fn claim_json(claim: &Claim, secrets: bool) -> Value {
     if secrets {
         json["token_hash"] = json!(claim.token_hash.hex());
     }
+    put_engine(&mut json, claim.engine.as_ref());
     put_resources(&mut json, &claim.resources);
     if let Some(Bound { process, until_exit }) = &claim.bound {
         let group = process.group.map(|Group { id, start }| json!({"id": id, "start": start}));

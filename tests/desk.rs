@@ -1,0 +1,8 @@
+//! A desk that hands out tickets to workers on one machine: what such a desk must do, each by real processes.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
+
+mod support;
+
+#[path = "desk/engine.rs"]
+mod engine;
