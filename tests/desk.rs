@@ -6,3 +6,5 @@ mod support;
 
 #[path = "desk/engine.rs"]
 mod engine;
+#[path = "desk/tickets.rs"]
+mod tickets;

@@ -11,6 +11,7 @@ mod halt;
 pub(crate) mod hint;
 mod mail;
 mod message;
+mod natural;
 mod over;
 mod quota;
 mod receipt;
@@ -43,6 +44,7 @@ pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailb
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub use message::WorkKey;
 pub(crate) use message::message_id;
+pub use natural::natural;
 pub(crate) use over::{ended_by_time, over};
 pub(crate) use quota::Quota;
 pub use quota::Rate;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::domain::hint::{self, Mark, When};
-use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
+use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, natural, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Key, Prefix};
@@ -52,7 +52,16 @@ pub(super) struct Listed {
 struct Turn {
     name: String,
     mark: Mark,
-    wall_ms: i64,
+    place: Place,
+}
+
+/// What orders turns of one priority: a moment in milliseconds since 1970, and in one moment the ids in natural order.
+type Place = (i64, String);
+
+impl Turn {
+    fn new(name: &str, mark: Mark, wall_ms: i64) -> Turn {
+        Turn { name: name.to_owned(), place: (wall_ms, natural(&mark.id)), mark }
+    }
 }
 
 /// What becomes of a task met.
@@ -136,7 +145,7 @@ impl<'a> Walk<'a> {
         for priority in priorities {
             let own = orphans.extract_if(.., |(of, _)| *of == priority);
             let mut own: VecDeque<Turn> = own.map(|(_, turn)| turn).collect();
-            own.make_contiguous().sort_by_key(|turn| turn.wall_ms);
+            own.make_contiguous().sort_by(|one, other| one.place.cmp(&other.place));
             let mut runs = self.runs(&format!("{lane}/{priority}"))?;
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
@@ -171,15 +180,16 @@ impl<'a> Walk<'a> {
 
     /// Of all lists' first ones the one that has waited longest.
     fn first(&mut self, runs: &mut [Run]) -> Result<Option<Turn>> {
-        let mut first: Option<(i64, usize)> = None;
+        let mut first: Option<(&Place, usize)> = None;
         for (at, run) in runs.iter_mut().enumerate() {
-            if let Some(wall_ms) = run.peek(self)?
-                && first.is_none_or(|(earliest, _)| wall_ms < earliest)
+            if let Some(place) = run.peek(self)?
+                && first.is_none_or(|(earliest, _)| place < earliest)
             {
-                first = Some((wall_ms, at));
+                first = Some((place, at));
             }
         }
-        Ok(first.and_then(|(_, at)| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
+        let at = first.map(|(_, at)| at);
+        Ok(at.and_then(|at| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
     }
 
     /// Looks at the task that a hint leads to, and takes it if it can be taken.
@@ -301,7 +311,7 @@ impl<'a> Walk<'a> {
             if over && hint::is_named(&node, &mark) {
                 let asked = &self.request.projects;
                 if asked.is_empty() || task.project.as_ref().is_some_and(|project| asked.contains(project)) {
-                    let turn = Turn { name: key.name().to_owned(), mark, wall_ms: task.submitted_ms };
+                    let turn = Turn::new(key.name(), mark, task.submitted_ms);
                     orphans.push((task.priority.to_string(), turn));
                 }
             } else if !self.looks && node.version >= mark.version && !hint::is_named(&node, &mark) {
@@ -333,8 +343,8 @@ impl Run {
         Run { folder: String::new(), page, after: None, ended: true, until: None }
     }
 
-    /// The moment of its first one.
-    fn peek(&mut self, walk: &mut Walk<'_>) -> Result<Option<i64>> {
+    /// The place of its first one.
+    fn peek(&mut self, walk: &mut Walk<'_>) -> Result<Option<&Place>> {
         // What is due is listed by the moment from which it is, and its turn may be another's: all of it first.
         let most = if self.until.is_some() { MOST_DUE } else { 1 };
         let empty = self.page.is_empty();
@@ -348,9 +358,9 @@ impl Run {
             }
         }
         if empty && self.until.is_some() {
-            self.page.make_contiguous().sort_by_key(|turn| turn.wall_ms);
+            self.page.make_contiguous().sort_by(|one, other| one.place.cmp(&other.place));
         }
-        Ok(self.page.front().map(|turn| turn.wall_ms))
+        Ok(self.page.front().map(|turn| &turn.place))
     }
 
     fn take_in(&mut self, key: &Key, walk: &mut Walk<'_>) {
@@ -362,6 +372,6 @@ impl Run {
             self.ended = true;
             return;
         }
-        self.page.push_back(Turn { name: key.name().to_owned(), mark, wall_ms: when.wall_ms() });
+        self.page.push_back(Turn::new(key.name(), mark, when.wall_ms()));
     }
 }
