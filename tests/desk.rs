@@ -6,5 +6,7 @@ mod support;
 
 #[path = "desk/engine.rs"]
 mod engine;
+#[path = "desk/reaper.rs"]
+mod reaper;
 #[path = "desk/tickets.rs"]
 mod tickets;

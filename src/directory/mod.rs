@@ -43,7 +43,7 @@ pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
-pub use reap::Over;
+pub use reap::{Idle, Over, Reaped};
 pub use receipts::Pruned;
 pub use scopes::{ScopeCancelled, ScopeSeen};
 pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};

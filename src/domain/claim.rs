@@ -227,6 +227,7 @@ fn take(
         acquired_ms: facts.now.wall_ms,
         ends: Moment::after(lease_ms, facts),
         lease_ms,
+        progressed: None,
         host: mint.host.clone(),
         pid: request.bound.as_ref().map_or(mint.pid, |bound| bound.process.pid),
         bound: request.bound.clone(),

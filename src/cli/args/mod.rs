@@ -342,9 +342,13 @@ pub(crate) struct Prune {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Reap {
-    /// Give the nodes back; those whose attempts are used up have failed
+    /// Give the nodes back; those whose attempts are used up have failed. Live claims stay as they are
     #[arg(long)]
     pub(crate) apply: bool,
+    /// Tell of live claims, too, that have shown no progress for so long: neither a renewal with --progress, nor their
+    /// beginning
+    #[arg(long, value_name = "6h", default_value = "6h", value_parser = parse_duration)]
+    pub(crate) idle: Duration,
 }
 
 #[derive(clap::Args, Debug)]

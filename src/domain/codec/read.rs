@@ -78,6 +78,7 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
         acquired_ms: fields.time("acquired_at")?,
         ends: Moment { wall_ms: fields.time("expires_at")?, mono_ms, place },
         lease_ms: fields.with("lease_ms", |ms: i64| (ms > 0).then_some(ms.min(longest)))?,
+        progressed: fields.object("progressed", |mut progressed| moment(&mut progressed))?.map(Box::new),
         host: fields.take("host")?,
         pid: fields.take("pid")?,
         bound,

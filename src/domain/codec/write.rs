@@ -145,8 +145,7 @@ fn task_json(task: &Task) -> Value {
     }
     put_resources(&mut json, &task.resources);
     if let Some(deadline) = &task.deadline {
-        let clock = clock_json("at_mono_ms", deadline);
-        json["deadline"] = json!({"at": rfc3339(deadline.wall_ms), "clock": clock});
+        json["deadline"] = moment_json(deadline);
     }
     if !task.subscribers.is_empty() {
         json["subscribers"] = task.subscribers.iter().map(Name::as_str).collect();
@@ -176,6 +175,10 @@ pub(in crate::domain) fn last_write_json(last: &LastWrite) -> Value {
     json!({"receipt": last.receipt, "fingerprint": last.fingerprint.hex(), "answer": last.answer})
 }
 
+fn moment_json(moment: &Moment) -> Value {
+    json!({"at": rfc3339(moment.wall_ms), "clock": clock_json("at_mono_ms", moment)})
+}
+
 /// The monotonic part of a moment, its time under `name`.
 pub(super) fn clock_json(name: &str, moment: &Moment) -> Value {
     let Place { machine, boot, time_namespace } = &moment.place;
@@ -196,6 +199,9 @@ fn claim_json(claim: &Claim, secrets: bool) -> Value {
         json["token_hash"] = json!(claim.token_hash.hex());
     }
     put_engine(&mut json, claim.engine.as_ref());
+    if let Some(progressed) = &claim.progressed {
+        json["progressed"] = moment_json(progressed);
+    }
     put_resources(&mut json, &claim.resources);
     if let Some(Bound { process, until_exit }) = &claim.bound {
         let group = process.group.map(|Group { id, start }| json!({"id": id, "start": start}));

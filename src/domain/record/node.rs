@@ -159,6 +159,8 @@ pub struct Claim {
     pub ends: Moment,
     /// How long a renewal lasts, in milliseconds.
     pub lease_ms: i64,
+    /// When its holder last told of progress; `None`: not since it was taken.
+    pub progressed: Option<Box<Moment>>,
     /// The host's name.
     pub host: String,
     /// The process that took it, for people.
