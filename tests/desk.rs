@@ -6,7 +6,11 @@ mod support;
 
 #[path = "desk/engine.rs"]
 mod engine;
+#[path = "desk/listing.rs"]
+mod listing;
 #[path = "desk/reaper.rs"]
 mod reaper;
+#[path = "desk/terminal.rs"]
+mod terminal;
 #[path = "desk/tickets.rs"]
 mod tickets;

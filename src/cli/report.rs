@@ -179,6 +179,14 @@ impl Report {
         }
     }
 
+    /// With these fields of its own.
+    pub(crate) fn with_fields(mut self, fields: Value) -> Report {
+        if let Value::Object(fields) = fields {
+            self.fields = fields;
+        }
+        self
+    }
+
     /// What to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Report {
         self.hint = Some(hint.into());

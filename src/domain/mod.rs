@@ -31,8 +31,8 @@ pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, attempt_json, for_show};
 pub(crate) use codec::{
-    MAX_DEPTH, MAX_RECORD_BYTES, admit, decode, decode_gate, decode_quota, decode_roster, encode_gate,
-    encode_quota, encode_roster, encode_within_limit,
+    MAX_DEPTH, MAX_RECORD_BYTES, admit, decode, decode_brief, decode_gate, decode_quota, decode_roster,
+    encode_gate, encode_quota, encode_roster, encode_within_limit,
 };
 pub use control::{Blocking, Cancel};
 pub(crate) use control::{block, cancel, requeue, unblock};
