@@ -6,6 +6,8 @@ mod support;
 
 #[path = "desk/engine.rs"]
 mod engine;
+#[path = "desk/graph.rs"]
+mod graph;
 #[path = "desk/listing.rs"]
 mod listing;
 #[path = "desk/reaper.rs"]

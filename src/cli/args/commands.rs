@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, list, look, mail, outcome, place, pool, run, scope, settle, task, work,
+    acquire, check, control, graph, list, look, mail, outcome, place, pool, run, scope, settle, task, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -121,6 +121,8 @@ commands! {
     Why(Node), "why", NONE => look::why;
     /// List the nodes
     List(List), "list", NONE => list::list;
+    /// Draw what waits for what, as text for Mermaid or Graphviz
+    Graph(Graph), "graph", NONE => graph::graph;
     /// Messages in boxes: reading hands them out, and only the reader's own word moves on
     Mail(MailCommand), "mail", NONE => |args, context| mail::run(args.command, context);
     /// Pools of slots, of which claims take one each: `--pool`

@@ -16,7 +16,7 @@ use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
-pub(crate) use list::{List, Order, StateFilter};
+pub(crate) use list::{Format, Graph, List, Order, StateFilter};
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
 pub(crate) use scope::{Pause, Resume, Scope, ScopeCancel, ScopeCommand, ScopeShow, ScopeWait};

@@ -3,6 +3,7 @@
 pub(super) mod acquire;
 pub(super) mod check;
 pub(super) mod control;
+pub(super) mod graph;
 pub(super) mod list;
 pub(super) mod look;
 pub(super) mod mail;
