@@ -22,6 +22,7 @@ mod receipts;
 mod reserve;
 mod roster;
 mod scopes;
+mod survey;
 mod tasks;
 mod update;
 mod wait;
@@ -45,9 +46,10 @@ pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
-pub use reap::Over;
+pub use reap::{Idle, Over, Reaped};
 pub use receipts::Pruned;
 pub use scopes::{ScopeCancelled, ScopeSeen};
+pub use survey::{Detail, Surveyed};
 pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
 
 /// A claim directory. Cheap to clone; threads may share it.

@@ -8,7 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, guide, log, look, mail, outcome, place, pool, run, scope, settle, task, work,
+    acquire, check, control, guide, list, log, look, mail, outcome, place, pool, run, scope, settle, task,
+    work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -120,7 +121,7 @@ commands! {
     /// Say why a node can or can't be taken now
     Why(Node), "why", NONE => look::why;
     /// List the nodes
-    List(List), "list", NONE => look::list;
+    List(List), "list", NONE => list::list;
     /// Show what happened, the oldest first: to one node, to a scope's, to all
     Log(Log), "log", NONE => log::run;
     /// Messages in boxes: reading hands them out, and only the reader's own word moves on

@@ -18,7 +18,9 @@ use super::{Directory, Lease};
 use serde_json::json;
 
 use crate::directory::gates::Gateway;
-use crate::domain::{Acquire, Acquired, Answer, Fingerprint, Halt, Name, Refusal, Scope, Task, hint};
+use crate::domain::{
+    Acquire, Acquired, Answer, Fingerprint, Halt, Name, Refusal, Scope, Task, hint, natural,
+};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use walk::{Listed, Walk};
@@ -247,7 +249,7 @@ impl Directory {
                 return Ok(());
             };
             if let Some(when) = hint::when(node).filter(|_| self.standing(node, |now| now.takeable())) {
-                found.push((task.priority, when.wall_ms(), hint::escaped(&node.id), node.id.clone()));
+                found.push((task.priority, when.wall_ms(), natural(&node.id), node.id.clone()));
             }
             Ok(())
         })?;

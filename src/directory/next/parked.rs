@@ -49,7 +49,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let random = WriteId::of(self.directory.host.random()?).half();
-        let name = hint::parked(task, &turn.mark, &obstacle, turn.wall_ms, random);
+        let name = hint::parked(task, &turn.mark, &obstacle, turn.place.0, random);
         self.directory.store.hint(&Key::internal(name)?)?;
         self.directory.drop_hint(&turn.name);
         Ok(())

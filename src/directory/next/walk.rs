@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::run::{Run, Turn};
+use super::run::{Place, Run, Turn};
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::domain::hint::{self, Mark};
@@ -133,7 +133,7 @@ impl<'a> Walk<'a> {
         for priority in priorities {
             let own = orphans.extract_if(.., |(of, _)| *of == priority);
             let mut own: VecDeque<Turn> = own.map(|(_, turn)| turn).collect();
-            own.make_contiguous().sort_by_key(|turn| turn.wall_ms);
+            own.make_contiguous().sort_by(|one, other| one.place.cmp(&other.place));
             let mut runs = self.runs(&format!("{lane}/{priority}"))?;
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
@@ -175,15 +175,16 @@ impl<'a> Walk<'a> {
 
     /// Of all lists' first ones the one that has waited longest.
     fn first(&mut self, runs: &mut [Run]) -> Result<Option<Turn>> {
-        let mut first: Option<(i64, usize)> = None;
+        let mut first: Option<(&Place, usize)> = None;
         for (at, run) in runs.iter_mut().enumerate() {
-            if let Some(wall_ms) = run.peek(self)?
-                && first.is_none_or(|(earliest, _)| wall_ms < earliest)
+            if let Some(place) = run.peek(self)?
+                && first.is_none_or(|(earliest, _)| place < earliest)
             {
-                first = Some((wall_ms, at));
+                first = Some((place, at));
             }
         }
-        Ok(first.and_then(|(_, at)| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
+        let at = first.map(|(_, at)| at);
+        Ok(at.and_then(|at| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
     }
 
     /// Looks at the task that a hint leads to, and takes it if it can be taken.
@@ -319,8 +320,7 @@ impl<'a> Walk<'a> {
             if over && hint::is_named(&node, &mark) {
                 let asked = &self.request.projects;
                 if asked.is_empty() || task.project.as_ref().is_some_and(|project| asked.contains(project)) {
-                    let name = key.name().to_owned();
-                    let turn = Turn { name, mark, wall_ms: task.submitted_ms, obstacle: None };
+                    let turn = Turn::new(key.name(), mark, task.submitted_ms);
                     orphans.push((task.priority.to_string(), turn));
                 }
             } else if !self.looks && node.version >= mark.version && !hint::is_named(&node, &mark) {

@@ -366,16 +366,12 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn nodes(&self, unreadable: &mut dyn FnMut(NodeId, Error)) -> Result<Vec<NodeId>> {
-        let mut ids = Vec::new();
-        for item in Walk::new(&self.files, &Prefix::Nodes, None) {
-            match item.map_err(|unlisted| (unlisted.id(), self.unlisted(unlisted))) {
-                Ok(Key::Node(id)) => ids.push(id),
-                Ok(Key::Internal(_)) => {}
-                Err((Some(folder), error)) => unreadable(folder, error),
-                Err((None, error)) => return Err(error),
-            }
-        }
-        Ok(ids)
+        let mut whole = Ok(());
+        let ids = Walk::nodes(&self.files, &mut |unlisted| match unlisted.id() {
+            Some(folder) => unreadable(folder, self.unlisted(unlisted)),
+            None => whole = Err(self.unlisted(unlisted)),
+        });
+        whole.map(|()| ids)
     }
 
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_> {

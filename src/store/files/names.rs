@@ -76,12 +76,33 @@ fn path_of(id: &NodeId) -> String {
     let mut parts = id.as_str().split('/').peekable();
     while let Some(part) = parts.next() {
         let is_folder = parts.peek().is_some();
-        push_pieces(&mut path, &encode(part, is_folder));
+        if is_plain(part, is_folder) {
+            path.push_str(part);
+        } else {
+            push_pieces(&mut path, &encode(part, is_folder));
+        }
         if is_folder {
             path.push('/');
         }
     }
     path
+}
+
+/// Is `part` written as it is? Most are, and there are many.
+fn is_plain(part: &str, is_folder: bool) -> bool {
+    part.len() <= PIECE
+        && !part.starts_with('.')
+        && !(is_folder && ends_as_record(part.as_bytes()))
+        && part.bytes().all(|byte| byte == b'.' || is_plain_byte(byte))
+}
+
+fn is_plain_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'@' | b'+' | b'=')
+}
+
+fn ends_as_record(part: &[u8]) -> bool {
+    let end = part.len().checked_sub(SUFFIX.len()).and_then(|at| part.get(at..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(SUFFIX.as_bytes()))
 }
 
 fn push_pieces(path: &mut String, encoded: &[String]) {
@@ -101,13 +122,10 @@ fn push_pieces(path: &mut String, encoded: &[String]) {
 /// Each byte of `part` as it is written.
 fn encode(part: &str, is_folder: bool) -> Vec<String> {
     let bytes = part.as_bytes();
-    let claim_dot = bytes.len().checked_sub(SUFFIX.len());
-    let claim_dot =
-        claim_dot.filter(|at| is_folder && part.as_bytes()[*at..].eq_ignore_ascii_case(SUFFIX.as_bytes()));
+    let claim_dot = bytes.len().checked_sub(SUFFIX.len()).filter(|_| is_folder && ends_as_record(bytes));
     let plain = |at: usize, byte: u8| match byte {
         b'.' => at != 0 && Some(at) != claim_dot,
-        b'_' | b'-' | b':' | b'@' | b'+' | b'=' => true,
-        _ => byte.is_ascii_alphanumeric(),
+        _ => is_plain_byte(byte),
     };
     let written = |(at, byte): (usize, &u8)| {
         if plain(at, *byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }
@@ -121,6 +139,9 @@ fn internal(name: String) -> Option<NodeId> {
 
 /// What a path says, decoded.
 fn text_of(path: &str) -> Option<String> {
+    if !path.contains('%') {
+        return Some(path.to_owned());
+    }
     String::from_utf8(decode(&path.replace("%/", ""))?).ok()
 }
 
