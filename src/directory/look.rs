@@ -1,6 +1,7 @@
 //! Looking. Nothing here writes.
 
 use super::Directory;
+use super::known::Read;
 use super::reserve::paths_key;
 use crate::domain::{Node, Standing, standing};
 use crate::error::{Error, Result};
@@ -37,9 +38,14 @@ pub struct Checkup {
 impl Directory {
     /// The node `id`; `None` if nobody has owned it yet.
     pub fn node(&self, id: &NodeId) -> Result<Option<Node>> {
+        Ok(self.read(id)?.map(|(node, _)| node))
+    }
+
+    /// The same with its bytes.
+    pub(super) fn read(&self, id: &NodeId) -> Result<Option<Read>> {
         let key = Key::Node(id.clone());
         match self.store.read(&key)? {
-            Some(bytes) if !bytes.is_empty() => self.decode(&key, id, &bytes).map(Some),
+            Some(bytes) if !bytes.is_empty() => Ok(Some((self.decode(&key, id, &bytes)?, bytes))),
             _ => Ok(None),
         }
     }

@@ -6,6 +6,7 @@ mod control;
 mod gates;
 mod hints;
 mod keeper;
+mod known;
 mod lease;
 mod look;
 mod mail;
@@ -54,6 +55,7 @@ pub struct Directory {
     store: Arc<dyn Store>,
     host: Arc<dyn Host>,
     receipt: Option<ReceiptKey>,
+    known: Option<Arc<known::Known>>,
     queues: Arc<next::Shared>,
 }
 
@@ -88,7 +90,7 @@ impl Directory {
 
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
-        Directory { store, host, receipt: None, queues: Arc::default() }
+        Directory { store, host, receipt: None, known: None, queues: Arc::default() }
     }
 
     /// The clocks, randomness and process facts that this directory goes by.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
+use crate::directory::known::Read;
 use crate::domain::hint::{self, Mark, When};
 use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
@@ -80,7 +81,7 @@ impl<'a> Walk<'a> {
     /// Takes the first task of those that are listed already.
     pub(super) fn take_listed<T>(
         &mut self,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         while let Some(turn) = self.next_listed() {
             if let Some(taken) = self.meet(turn, take)? {
@@ -123,7 +124,7 @@ impl<'a> Walk<'a> {
     /// Takes the first task that `take` gets.
     pub(super) fn take_first<T>(
         &mut self,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         let since_ns = self.directory.host.mono_ns();
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
@@ -183,13 +184,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Looks at the task that a hint leads to, and takes it if it can be taken.
-    fn meet<T>(
-        &mut self,
-        turn: Turn,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
-    ) -> Result<Option<T>> {
-        let node = match self.directory.node(&turn.mark.id) {
-            Ok(Some(node)) => node,
+    fn meet<T>(&mut self, turn: Turn, take: &mut dyn FnMut(Read) -> Result<Answer<T>>) -> Result<Option<T>> {
+        let (node, bytes) = match self.directory.read(&turn.mark.id) {
+            Ok(Some(read)) => read,
             Ok(None) => {
                 self.passed_by.insert((turn.mark.id, None));
                 return Ok(None);
@@ -198,7 +195,7 @@ impl<'a> Walk<'a> {
             Err(_) => return Ok(None),
         };
         match self.judge(&node, &turn.mark) {
-            Verdict::Take => return self.try_take(&turn.mark.id, take),
+            Verdict::Take => return self.try_take((node, bytes), take),
             Verdict::PassBy => {
                 self.passed_by.insert((turn.mark.id, Some(node.write)));
             }
@@ -242,17 +239,18 @@ impl<'a> Walk<'a> {
 
     fn try_take<T>(
         &mut self,
-        id: &NodeId,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        read: Read,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         let taking = || self.directory.queues.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = read.0.id.clone();
         if !self.looks && !taking().insert(id.clone()) {
             // Another thread of this process is at it.
             self.lost = true;
             return Ok(None);
         }
-        let answer = take(id);
-        taking().remove(id);
+        let answer = take(read);
+        taking().remove(&id);
         match answer? {
             Ok(taken) => Ok(Some(taken)),
             Err(refusal) => {
