@@ -7,6 +7,7 @@ mod gates;
 mod hints;
 mod journal;
 mod keeper;
+mod known;
 mod lease;
 mod look;
 mod mail;
@@ -58,6 +59,7 @@ pub struct Directory {
     store: Arc<dyn Store>,
     host: Arc<dyn Host>,
     receipt: Option<ReceiptKey>,
+    known: Option<Arc<known::Known>>,
     queues: Arc<next::Shared>,
 }
 
@@ -92,7 +94,7 @@ impl Directory {
 
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
-        Directory { store, host, receipt: None, queues: Arc::default() }
+        Directory { store, host, receipt: None, known: None, queues: Arc::default() }
     }
 
     /// The clocks, randomness and process facts that this directory goes by.

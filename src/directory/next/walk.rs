@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::run::{Place, Run, Turn};
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
+use crate::directory::known::Read;
 use crate::domain::hint::{self, Mark};
 use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
@@ -77,7 +78,7 @@ impl<'a> Walk<'a> {
     /// Takes the first task of those that are listed already.
     pub(super) fn take_listed<T>(
         &mut self,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         while let Some(turn) = self.next_listed() {
             if let Some(taken) = self.meet(turn, take)? {
@@ -120,7 +121,7 @@ impl<'a> Walk<'a> {
     /// Takes the first task that `take` gets.
     pub(super) fn take_first<T>(
         &mut self,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         let since_ns = self.directory.host.mono_ns();
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
@@ -188,16 +189,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Looks at the task that a hint leads to, and takes it if it can be taken.
-    fn meet<T>(
-        &mut self,
-        turn: Turn,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
-    ) -> Result<Option<T>> {
+    fn meet<T>(&mut self, turn: Turn, take: &mut dyn FnMut(Read) -> Result<Answer<T>>) -> Result<Option<T>> {
         if self.is_known_closed(turn.obstacle.as_deref()) {
             return Ok(None);
         }
-        let node = match self.directory.node(&turn.mark.id) {
-            Ok(Some(node)) => node,
+        let (node, bytes) = match self.directory.read(&turn.mark.id) {
+            Ok(Some(read)) => read,
             Ok(None) => {
                 self.passed_by.insert((turn.mark.id, None));
                 return Ok(None);
@@ -206,7 +203,7 @@ impl<'a> Walk<'a> {
             Err(_) => return Ok(None),
         };
         match self.judge(&node, &turn.mark) {
-            Verdict::Take => return self.try_take(&turn, &node, take),
+            Verdict::Take => return self.try_take(&turn, (node, bytes), take),
             Verdict::PassBy => {
                 self.passed_by.insert((turn.mark.id, Some(node.write)));
             }
@@ -251,8 +248,8 @@ impl<'a> Walk<'a> {
     fn try_take<T>(
         &mut self,
         turn: &Turn,
-        node: &Node,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        read: Read,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         let id = &turn.mark.id;
         let taking = || self.directory.queues.taking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,7 +258,7 @@ impl<'a> Walk<'a> {
             self.lost = true;
             return Ok(None);
         }
-        let answer = take(id);
+        let answer = take(read);
         taking().remove(id);
         match answer? {
             Ok(taken) => {
@@ -273,7 +270,7 @@ impl<'a> Walk<'a> {
             }
             Err(refusal) => {
                 if refusal.reason.is_of_resources() && !self.looks {
-                    self.park(turn, node)?;
+                    self.park(turn)?;
                 }
                 self.refused(refusal);
                 Ok(None)

@@ -204,6 +204,15 @@ impl<F: Files> FileStore<F> {
         if warm.len() > WARM { warm.pop_front() } else { None }
     }
 
+    /// Removes a name. `false`: it was not there.
+    fn remove_path(&self, path: &str) -> Result<bool> {
+        match self.files.unlink(path) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(self.error("remove", path, e)),
+        }
+    }
+
     /// Removes a folder of hints and those above it, as far as they are empty.
     fn remove_empty(&self, mut folder: &str) {
         // `.store/due` and its like stay.
@@ -292,12 +301,7 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn remove(&self, key: &Key) -> Result<bool> {
-        let path = Self::path_of(key);
-        match self.files.unlink(&path) {
-            Ok(()) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(self.error("remove", &path, e)),
-        }
+        self.remove_path(&Self::path_of(key))
     }
 
     fn hint(&self, key: &Key) -> Result<()> {
@@ -310,8 +314,8 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn unhint(&self, key: &Key) -> Result<()> {
-        self.remove(key)?;
         let path = Self::path_of(key);
+        self.remove_path(&path)?;
         let folder = above(&path);
         if !self.warm_folders().iter().any(|warm| warm == folder) {
             self.remove_empty(folder);
