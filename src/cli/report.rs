@@ -41,6 +41,8 @@ pub(crate) struct Report {
     file: Option<PathBuf>,
     /// A value that is too large to be held: all of standard output for people, and this field of the object.
     streamed: Option<(&'static str, Opened)>,
+    /// Has all been told already?
+    told: bool,
     /// What to take back if the answer can't be told.
     untold: Option<Box<dyn FnOnce() -> claimdir::Result<()>>>,
 }
@@ -110,6 +112,11 @@ impl Report {
         report.hint(refusal.next_step())
     }
 
+    /// Yes, and nothing is left to be said.
+    pub(crate) fn told() -> Report {
+        Report { told: true, ..Report::empty() }
+    }
+
     /// There is nothing to take, and why, as far as that is known.
     pub(crate) fn nothing(nothing: &Nothing) -> Report {
         if let Some(refusal) = &nothing.barred {
@@ -175,6 +182,7 @@ impl Report {
             apart: false,
             file: None,
             streamed: None,
+            told: false,
             untold: None,
         }
     }
@@ -253,6 +261,9 @@ impl Report {
 
     /// Prints the answer; the exit code is what came of that.
     pub(crate) fn deliver(mut self, context: &Context) -> u8 {
+        if self.told {
+            return self.exit;
+        }
         if self.apart {
             return self.deliver_apart(context);
         }

@@ -24,7 +24,7 @@ impl Directory {
         let fingerprint =
             || Fingerprint::of("acquire", Some(&request.owner), id.as_str(), request.arguments());
         let once = self.receipt.as_ref().map(|key| Request::new(key, fingerprint())).transpose()?;
-        self.take(id, request, once.as_ref(), None)
+        self.knowing(None).take(id, request, once.as_ref(), None)
     }
 
     /// Takes the node, only from the write `from` if one is named.

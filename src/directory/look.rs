@@ -1,6 +1,7 @@
 //! Looking. Nothing here writes.
 
 use super::Directory;
+use super::known::Read;
 use super::reserve::paths_key;
 use super::survey::Detail;
 use crate::domain::{Node, Standing, standing};
@@ -39,6 +40,15 @@ impl Directory {
     /// The node `id`; `None` if nobody has owned it yet.
     pub fn node(&self, id: &NodeId) -> Result<Option<Node>> {
         self.node_in(id, Detail::Whole)
+    }
+
+    /// The same with its bytes.
+    pub(super) fn read(&self, id: &NodeId) -> Result<Option<Read>> {
+        let key = Key::Node(id.clone());
+        match self.store.read(&key)? {
+            Some(bytes) if !bytes.is_empty() => Ok(Some((self.decode(&key, id, &bytes)?, bytes))),
+            _ => Ok(None),
+        }
     }
 
     /// What state `node` is in now, told to `tell`.
@@ -83,6 +93,7 @@ impl Directory {
             what: error.to_string(),
         }));
         findings.extend(self.examine_mail()?);
+        findings.extend(self.examine_journal());
         Ok(Checkup { records: seen.nodes.len(), findings })
     }
 

@@ -5,7 +5,9 @@ mod claims;
 mod control;
 mod gates;
 mod hints;
+mod journal;
 mod keeper;
+mod known;
 mod lease;
 mod look;
 mod mail;
@@ -37,6 +39,7 @@ use crate::store::Store;
 use crate::store::files::{FileStore, Options};
 
 pub use blobs::Opened;
+pub use journal::Events;
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
 pub use mail::MailSeen;
@@ -56,6 +59,7 @@ pub struct Directory {
     store: Arc<dyn Store>,
     host: Arc<dyn Host>,
     receipt: Option<ReceiptKey>,
+    known: Option<Arc<known::Known>>,
     queues: Arc<next::Shared>,
 }
 
@@ -90,7 +94,7 @@ impl Directory {
 
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
-        Directory { store, host, receipt: None, queues: Arc::default() }
+        Directory { store, host, receipt: None, known: None, queues: Arc::default() }
     }
 
     /// The clocks, randomness and process facts that this directory goes by.

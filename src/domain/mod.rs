@@ -6,6 +6,7 @@
 mod claim;
 mod codec;
 mod control;
+mod event;
 mod fate;
 mod halt;
 pub(crate) mod hint;
@@ -36,6 +37,8 @@ pub(crate) use codec::{
 };
 pub use control::{Blocking, Cancel};
 pub(crate) use control::{block, cancel, requeue, unblock};
+pub(crate) use event::told;
+pub use event::{Event, What};
 pub(crate) use fate::became;
 pub use fate::{Became, Fate, fate};
 pub use halt::Halt;

@@ -2,7 +2,9 @@
 
 mod commands;
 mod control;
+mod guide;
 mod list;
+mod log;
 mod mail;
 mod pool;
 mod scope;
@@ -16,7 +18,9 @@ use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
+pub(crate) use guide::{Completions, Man, Shell};
 pub(crate) use list::{Format, Graph, List, Order, StateFilter};
+pub(crate) use log::Log;
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
 pub(crate) use scope::{Pause, Resume, Scope, ScopeCancel, ScopeCommand, ScopeShow, ScopeWait};

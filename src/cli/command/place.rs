@@ -72,12 +72,14 @@ pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {
     };
     let (messages, results) = (more(pruned.messages, "messages"), more(pruned.results, "results"));
     let blobs = more(pruned.blobs, "blobs left over");
-    let line = format!("{word} {} receipts{messages}{results}{blobs}", pruned.receipts);
+    let days = more(pruned.days, "days of the journal");
+    let line = format!("{word} {} receipts{messages}{results}{blobs}{days}", pruned.receipts);
     let fields = json!({
         "receipts": pruned.receipts,
         "messages": pruned.messages,
         "results": pruned.results,
         "blobs": pruned.blobs,
+        "journal_days": pruned.days,
         "dry_run": args.dry_run,
     });
     Ok(Report::yes(line, fields))

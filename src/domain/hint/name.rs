@@ -22,13 +22,7 @@ const LONGEST: usize = 25;
 
 /// The name of a task's hint.
 pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
-    let run = format!(
-        "{}/{}/{}",
-        lane(&task.queue, Scope::of(&mark.id).as_ref()),
-        task.priority,
-        optional(task.project.as_ref())
-    );
-    let leaf = leaf(mark);
+    let (run, leaf) = (run(task, mark), leaf(mark));
     match when {
         When::Ready { since_ms } => format!("{run}/ready/{}.{leaf}", time(&READY, *since_ms)),
         When::Timed { clock, mono_ms, wall_ms } => {
@@ -40,6 +34,21 @@ pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
 /// The name in the short folder, of a claim that ends with its process.
 pub(super) fn bound(task: &Task, mark: &Mark) -> String {
     format!("{}/bound/{}", lane(&task.queue, Scope::of(&mark.id).as_ref()), leaf(mark))
+}
+
+/// The name of a task's hint while `obstacle` is in its way, since `wall_ms`. `random` makes it one of its own.
+pub(crate) fn parked(task: &Task, mark: &Mark, obstacle: &str, wall_ms: i64, random: u64) -> String {
+    let time = time(&READY, wall_ms);
+    format!("{}/{PARKED}/{obstacle}/{time}.{}.{random:016x}", run(task, mark), leaf(mark))
+}
+
+/// The folder of tasks that have something in their way.
+pub(crate) const PARKED: &str = "parked";
+
+/// The folder of all hints of one queue, priority and project.
+fn run(task: &Task, mark: &Mark) -> String {
+    let lane = lane(&task.queue, Scope::of(&mark.id).as_ref());
+    format!("{lane}/{}/{}", task.priority, optional(task.project.as_ref()))
 }
 
 fn clamped(ms: i64) -> u64 {
@@ -65,6 +74,7 @@ fn leaf(mark: &Mark) -> String {
 /// What the last part of a hint's name tells.
 pub(super) fn mark_of(name: &str) -> Option<Mark> {
     let (rest, leaf) = name.rsplit_once('/')?;
+    let leaf = if is_parked(rest) { leaf.rsplit_once('.')?.0 } else { leaf };
     let (head, tail) = leaf.rsplit_once('~')?;
     let (version, random, id_of) = match tail.split_once('-') {
         Some((version, random)) => (version, random, of_natural as fn(&str) -> _),
@@ -83,6 +93,11 @@ pub(super) fn mark_of(name: &str) -> Option<Mark> {
 /// Is a leaf in this folder one of `timed`? Before the time's folders is the clock's, and before that `timed`.
 fn is_timed(folder: &str) -> bool {
     folder.rsplit('/').nth(TIMED.len() + 1) == Some("timed")
+}
+
+/// The same of one in `parked`: before the time's folders is the obstacle, and before that `parked`.
+fn is_parked(folder: &str) -> bool {
+    folder.rsplit('/').nth(READY.len() + 1) == Some(PARKED)
 }
 
 /// The moment in the name of a hint that has one.
@@ -211,6 +226,11 @@ mod tests {
         let name = of(&task(None), &when, &mark);
         assert_eq!((mark_of(&name), when_of(&name)), (Some(mark.clone()), Some(when)));
         assert_eq!(mark_of(&bound(&task(None), &mark)), Some(mark.clone()));
+        let aside = parked(&task(Some("parked")), &mark, "pool=a%2Fb", 1 << 40, 3);
+        assert_eq!(
+            (mark_of(&aside), when_of(&aside)),
+            (Some(mark.clone()), Some(When::Ready { since_ms: 1 << 40 }))
+        );
         let scoped = Mark { id: id("@s%2F1/x"), ..mark.clone() };
         let name_in_scope = of(&task(None), &when_of(&name).unwrap(), &scoped);
         assert!(name_in_scope.starts_with("due/queues/a%2Fb/=s%2F1/5/"), "{name_in_scope}");

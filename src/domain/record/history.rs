@@ -141,7 +141,7 @@ pub(in crate::domain) fn keep_newest<T>(list: &mut Vec<T>, most: usize) {
 }
 
 /// The beginning of `text`, at most `most` bytes of it.
-fn beginning(text: &str, most: usize) -> &str {
+pub(in crate::domain) fn beginning(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
