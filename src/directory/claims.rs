@@ -98,13 +98,18 @@ impl Directory {
     /// What [`Directory::try_acquire`] would do now. Writes nothing.
     pub fn would_acquire(&self, id: &NodeId, request: &Acquire) -> Result<Answer<Acquired>> {
         let node = self.node(id)?.unwrap_or_else(|| Node::unowned(id.clone()));
+        self.would_take(&node, request)
+    }
+
+    /// The same of a record that was read before.
+    pub fn would_take(&self, node: &Node, request: &Acquire) -> Result<Answer<Acquired>> {
         let mint = self.mint()?;
-        let answer = self.with_facts(&node, |facts| domain::acquire(&node, facts, request, &mint)).answer;
+        let answer = self.with_facts(node, |facts| domain::acquire(node, facts, request, &mint)).answer;
         let Some(claim) = answer.as_ref().ok().and_then(|acquired| acquired.node.claim()) else {
             return Ok(answer);
         };
-        Ok(match self.would_refuse(&claim.resources, &node)? {
-            Some(reason) => Err(Refusal::new(&node, reason)),
+        Ok(match self.would_refuse(&claim.resources, node)? {
+            Some(reason) => Err(Refusal::new(node, reason)),
             None => answer,
         })
     }

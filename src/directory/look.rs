@@ -3,6 +3,7 @@
 use super::Directory;
 use super::known::Read;
 use super::reserve::paths_key;
+use super::survey::Detail;
 use crate::domain::{Node, Standing, standing};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
@@ -38,7 +39,7 @@ pub struct Checkup {
 impl Directory {
     /// The node `id`; `None` if nobody has owned it yet.
     pub fn node(&self, id: &NodeId) -> Result<Option<Node>> {
-        Ok(self.read(id)?.map(|(node, _)| node))
+        self.node_in(id, Detail::Whole)
     }
 
     /// The same with its bytes.
@@ -53,20 +54,6 @@ impl Directory {
     /// What state `node` is in now, told to `tell`.
     pub fn standing<T>(&self, node: &Node, tell: impl FnOnce(&Standing<'_>) -> T) -> T {
         self.with_facts(node, |facts| tell(&standing(node, facts)))
-    }
-
-    /// All nodes.
-    pub fn list(&self) -> Result<Seen> {
-        let mut seen = Seen::default();
-        let mut unlisted = |id, error| seen.unreadable.push(Unreadable { id, error });
-        for id in self.store.nodes(&mut unlisted)? {
-            match self.node(&id) {
-                Ok(Some(node)) => seen.nodes.push(node),
-                Ok(None) => {}
-                Err(error) => seen.unreadable.push(Unreadable { id, error }),
-            }
-        }
-        Ok(seen)
     }
 
     /// Checks every record and what lies beside them. Mends nothing and owns nothing.
@@ -106,6 +93,7 @@ impl Directory {
             what: error.to_string(),
         }));
         findings.extend(self.examine_mail()?);
+        findings.extend(self.examine_journal());
         Ok(Checkup { records: seen.nodes.len(), findings })
     }
 

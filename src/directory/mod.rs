@@ -5,6 +5,7 @@ mod claims;
 mod control;
 mod gates;
 mod hints;
+mod journal;
 mod keeper;
 mod known;
 mod lease;
@@ -22,6 +23,7 @@ mod receipts;
 mod reserve;
 mod roster;
 mod scopes;
+mod survey;
 mod tasks;
 mod update;
 mod wait;
@@ -37,6 +39,7 @@ use crate::store::Store;
 use crate::store::files::{FileStore, Options};
 
 pub use blobs::Opened;
+pub use journal::Events;
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
 pub use mail::MailSeen;
@@ -44,9 +47,10 @@ pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
-pub use reap::Over;
+pub use reap::{Idle, Over, Reaped};
 pub use receipts::Pruned;
 pub use scopes::{ScopeCancelled, ScopeSeen};
+pub use survey::{Detail, Surveyed};
 pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
 
 /// A claim directory. Cheap to clone; threads may share it.

@@ -57,9 +57,9 @@ impl Directory {
                 #[cfg(feature = "testing")]
                 let facts = &Facts { now: crate::testing::time_of_round(round, facts.now), ..*facts };
                 let step = decide(&node, facts, write)?;
-                Ok(step.map(|step| with_plan(&node, step, facts, write)))
+                Ok(step.map(|step| (with_plan(&node, step, facts, write), facts.now.wall_ms)))
             })?;
-            let Some((step, plan)) = step else {
+            let Some(((step, plan), at_ms)) = step else {
                 found = self.store.read(&key)?;
                 continue;
             };
@@ -95,6 +95,7 @@ impl Directory {
             let replaced = self.repeated(&key, &expected, &bytes, replaced)?;
             match replaced {
                 Replaced::Done => {
+                    self.tell(&node, &next, at_ms);
                     self.clear_hints(&plan, &next);
                     self.forget_blobs(&node, &next);
                     if let Some(last) = &next.last_write {
@@ -115,7 +116,9 @@ impl Directory {
                     found = self.store.read(&key)?;
                 }
                 Replaced::Unknown(error) => {
-                    return self.read_back(&key, &node, &next, step.answer, error);
+                    self.read_back(&key, &node, &next, error)?;
+                    self.tell(&node, &next, at_ms);
+                    return Ok(step.answer);
                 }
             }
         }
@@ -130,20 +133,13 @@ impl Directory {
     }
 
     /// After an error that leaves it open whether the write stands: it does if the record there now descends
-    /// from it, and then it must also be on disk before anybody is told so.
-    fn read_back<T>(
-        &self,
-        key: &Key,
-        before: &Node,
-        mine: &Node,
-        answer: Answer<T>,
-        error: Error,
-    ) -> Result<Answer<T>> {
+    /// from it, and then it must also be on disk before anybody is told so. Else that is the error.
+    fn read_back(&self, key: &Key, before: &Node, mine: &Node, error: Error) -> Result<()> {
         let bytes = self.store.read(key)?.unwrap_or_default();
         let now = self.decode(key, &mine.id, &bytes)?;
         #[cfg(feature = "testing")]
         if crate::testing::fault("an unknown write taken for won") {
-            return Ok(answer);
+            return Ok(());
         }
         if now.write == before.write {
             return Err(error);
@@ -152,7 +148,7 @@ impl Directory {
         if !descends(&now, mine, before) || self.store.confirm(key).is_err() {
             return Err(error.hint(in_doubt));
         }
-        Ok(answer)
+        Ok(())
     }
 
     /// A fault: what was cancelled is tried again as it was decided before.

@@ -3,6 +3,9 @@
 pub(super) mod acquire;
 pub(super) mod check;
 pub(super) mod control;
+pub(super) mod guide;
+pub(super) mod list;
+pub(super) mod log;
 pub(super) mod look;
 pub(super) mod mail;
 pub(super) mod outcome;

@@ -4,6 +4,8 @@
 //! what another is just taking is passed by, and looked at again in the next walk.
 
 mod once;
+mod parked;
+mod run;
 mod walk;
 
 use std::collections::HashSet;
@@ -17,7 +19,9 @@ use serde_json::json;
 
 use crate::directory::gates::Gateway;
 use crate::directory::known::Read;
-use crate::domain::{Acquire, Acquired, Answer, Fingerprint, Halt, Name, Refusal, Scope, Task, hint};
+use crate::domain::{
+    Acquire, Acquired, Answer, Fingerprint, Halt, Name, Refusal, Scope, Task, hint, natural,
+};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use walk::{Listed, Walk};
@@ -249,7 +253,7 @@ impl Directory {
                 return Ok(());
             };
             if let Some(when) = hint::when(node).filter(|_| self.standing(node, |now| now.takeable())) {
-                found.push((task.priority, when.wall_ms(), hint::escaped(&node.id), node.id.clone()));
+                found.push((task.priority, when.wall_ms(), natural(&node.id), node.id.clone()));
             }
             Ok(())
         })?;

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
 use walkdir::WalkDir;
 
-use super::{Entry, Files, Irregular, intent, names};
+use super::{Entry, Files, Irregular, intent, log, names};
 use crate::error::{Error, Result};
 
 /// One `getdents64` into a buffer of this size reads a small folder as a snapshot.
@@ -218,6 +218,16 @@ impl Files for Disk {
         })
     }
 
+    fn append(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        step();
+        log::append(self.root()?.as_fd(), path, bytes)
+    }
+
+    fn read_from(&self, path: &str, from: u64, limit: usize) -> io::Result<Option<(Vec<u8>, u64)>> {
+        let Some((file, size)) = self.regular(path)? else { return Ok(None) };
+        log::read_from(file.as_fd(), size as u64, from, limit).map(Some)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from_folder, from) = self.at(from)?;
         let (to_folder, to) = self.at(to)?;
@@ -329,13 +339,13 @@ fn folder_beneath(root: &OwnedFd, folder: &str) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(root, folder, flags, Mode::empty(), resolve) {
         Err(Errno::NOTDIR | Errno::LOOP) => Err(irregular(NO_FOLDER)),
-        Err(Errno::NOSYS | Errno::PERM) => part_by_part(root, folder),
+        Err(Errno::NOSYS | Errno::PERM) => part_by_part(root.as_fd(), folder),
         opened => Ok(opened?),
     }
 }
 
-fn part_by_part(root: &OwnedFd, folder: &str) -> io::Result<OwnedFd> {
-    let start = folder_below(root.as_fd(), ".");
+pub(super) fn part_by_part(root: BorrowedFd<'_>, folder: &str) -> io::Result<OwnedFd> {
+    let start = folder_below(root, ".");
     folder.split('/').fold(start, |above, part| folder_below(above?.as_fd(), part))
 }
 
@@ -452,7 +462,8 @@ mod tests {
             ("a/file/c", Some(io::ErrorKind::Other)),
             ("a/file", Some(io::ErrorKind::Other)),
         ] {
-            for reach in [folder_beneath, part_by_part] {
+            let parts = |root: &OwnedFd, folder: &str| part_by_part(root.as_fd(), folder);
+            for reach in [folder_beneath, parts] {
                 let reached = reach(&root, path).map(|folder| rustix::fs::fstat(folder).unwrap().st_ino);
                 let there = std::fs::metadata(scratch.path().join(path));
                 match expected {

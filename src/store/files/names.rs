@@ -120,6 +120,9 @@ fn internal(name: String) -> Option<NodeId> {
 
 /// What a path says, decoded.
 fn text_of(path: &str) -> Option<String> {
+    if !path.contains('%') {
+        return Some(path.to_owned());
+    }
     String::from_utf8(decode(&path.replace("%/", ""))?).ok()
 }
 
