@@ -4,7 +4,7 @@
 use super::Directory;
 use crate::domain::hint::{self, Plan, When};
 use crate::domain::{Need, Node, WriteId};
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::id::NodeId;
 use crate::store::{Key, Prefix};
 
@@ -57,23 +57,30 @@ impl Directory {
     /// Puts a hint of each task that waits for `done`, which is met.
     pub(super) fn tell_dependents(&self, done: &Node) -> Result<()> {
         let folder = hint::dependents(&done.id);
+        let mut after: Option<Key> = None;
         loop {
-            let page = self.store.list(&Prefix::Internal(&folder), None, PAGE)?;
-            if page.is_empty() {
-                return Ok(());
-            }
-            for key in page {
+            let page = self.store.list(&Prefix::Internal(&folder), after.as_ref().map(Key::name), PAGE)?;
+            for key in &page {
                 let id = key.name().rsplit('/').next().and_then(hint::unescaped);
-                // One that is not there yet has a hint of its own when it comes.
-                if let Some(waiting) = id.map(|id| self.node(&id)).transpose()?.flatten() {
-                    self.hint_anew(&waiting)?;
+                match id.map_or(Ok(None), |id| self.node(&id)) {
+                    // What has been taken meanwhile has been led to.
+                    Ok(Some(waiting)) if waiting.claim().is_none() => self.hint_anew(&waiting)?,
+                    // One that is not there yet has a hint of its own when it comes.
+                    Ok(_) => {}
+                    // It keeps nobody else from being told, and stays registered: `doctor` tells it.
+                    Err(e) if matches!(e.code(), Code::RecordUnreadable | Code::FormatTooNew) => continue,
+                    Err(e) => return Err(e),
                 }
-                self.store.unhint(&key)?;
+                self.store.unhint(key)?;
+            }
+            match page.into_iter().next_back() {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
             }
         }
     }
 
-    fn hint_anew(&self, node: &Node) -> Result<()> {
+    pub(super) fn hint_anew(&self, node: &Node) -> Result<()> {
         match hint::anew(node, WriteId::of(self.host.random()?).half()) {
             Some(name) => self.store.hint(&Key::internal(name)?),
             None => Ok(()),
