@@ -119,39 +119,37 @@ impl Directory {
                 names => names.iter().try_for_each(|name| self.store.hint(&Key::internal(name.as_str())?)),
             }
         })?;
-        let built = self.built()?;
         if tasks > 0 {
-            for earlier in self.store.list(&Prefix::Internal(hint::BUILT), None, PAGE)? {
-                if earlier != built {
-                    self.store.unhint(&earlier)?;
-                }
-            }
-            self.store.hint(&built)?;
+            self.say_hinted()?;
         }
         Ok(tasks)
     }
 
-    /// All tasks whose records can be read.
-    pub(super) fn each_task(&self, mut each: impl FnMut(&Node) -> Result<()>) -> Result<()> {
-        let mut after: Option<Key> = None;
-        loop {
-            let page = self.store.list(&Prefix::Nodes, after.as_ref().map(Key::name), PAGE)?;
-            for key in &page {
-                if let Key::Node(id) = key
-                    && let Ok(Some(node)) = self.node(id)
-                    && node.task.is_some()
-                {
-                    each(&node)?;
-                }
-            }
-            match page.into_iter().next_back() {
-                Some(last) => after = Some(last),
-                None => return Ok(()),
+    /// All of them have been hinted.
+    pub(super) fn say_hinted(&self) -> Result<()> {
+        let built = self.built()?;
+        for earlier in self.store.list(&Prefix::Internal(hint::BUILT), None, PAGE)? {
+            if earlier != built {
+                self.store.unhint(&earlier)?;
             }
         }
+        self.store.hint(&built)
+    }
+
+    /// All tasks whose records can be read.
+    pub(super) fn each_task(&self, mut each: impl FnMut(&Node) -> Result<()>) -> Result<()> {
+        let mut unlisted = None;
+        for id in self.store.nodes(&mut |_, error| unlisted = Some(error))? {
+            if let Ok(Some(node)) = self.node(&id)
+                && node.task.is_some()
+            {
+                each(&node)?;
+            }
+        }
+        unlisted.map_or(Ok(()), Err) // whether there are more is not known
     }
 }
 
-fn dependent(on: &NodeId, waiting: &NodeId) -> Result<Key> {
+pub(super) fn dependent(on: &NodeId, waiting: &NodeId) -> Result<Key> {
     Key::internal(format!("{}/{}", hint::dependents(on), hint::escaped(waiting)))
 }

@@ -3,6 +3,7 @@
 pub(super) mod acquire;
 pub(super) mod check;
 pub(super) mod control;
+pub(super) mod doctor;
 pub(super) mod look;
 pub(super) mod mail;
 pub(super) mod outcome;

@@ -1,7 +1,6 @@
 //! Hints' names: an order that is the order of their turns, and at most some 256 names a folder.
 
-use super::{Mark, When, lane, optional};
-use crate::domain::Scope;
+use super::{Mark, When, lane_of, optional};
 use crate::domain::record::Task;
 use crate::id::NodeId;
 
@@ -21,12 +20,7 @@ const LONGEST: usize = 25;
 
 /// The name of a task's hint.
 pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
-    let run = format!(
-        "{}/{}/{}",
-        lane(&task.queue, Scope::of(&mark.id).as_ref()),
-        task.priority,
-        optional(task.project.as_ref())
-    );
+    let run = format!("{}/{}/{}", lane_of(&mark.id, task), task.priority, optional(task.project.as_ref()));
     let leaf = leaf(mark);
     match when {
         When::Ready { since_ms } => format!("{run}/ready/{}.{leaf}", time(&READY, *since_ms)),
@@ -38,7 +32,7 @@ pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
 
 /// The name in the short folder, of a claim that ends with its process.
 pub(super) fn bound(task: &Task, mark: &Mark) -> String {
-    format!("{}/bound/{}", lane(&task.queue, Scope::of(&mark.id).as_ref()), leaf(mark))
+    format!("{}/bound/{}", lane_of(&mark.id, task), leaf(mark))
 }
 
 fn clamped(ms: i64) -> u64 {

@@ -12,6 +12,7 @@
 
 mod disk;
 mod engine;
+mod inspect;
 mod intent;
 mod layout;
 mod listing;
