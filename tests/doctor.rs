@@ -530,7 +530,7 @@ fn a_directory_without_its_hints_still_works() {
     assert_eq!(world.say(&format!("complete first --token {token}")).exit, 0);
     lose(false);
     assert_eq!(next(&world), "second");
-    let token = world.json("acquire second --force late --export").expect::<Value>(0)["token"].clone();
+    let token = world.json("acquire second --force late").expect::<Value>(0)["token"].clone();
     lose(true);
     // A worker that is there already finds what comes.
     let mut idle = Running::spawn(&mut sh("--max 2", "exit 0"));

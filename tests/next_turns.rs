@@ -244,7 +244,7 @@ fn what_one_waits_for_is_accepted_beside_who_asks() {
 #[test]
 fn a_repair_beside_an_addition_and_beside_another_repair() {
     tried(2, |_, _| vec![adder("x", &[]), repairer()]);
-    tried(1, |memory, _| {
+    tried(2, |memory, _| {
         add(memory, "x", &[]);
         add(memory, "n", &["x"]);
         for folder in ["due/queues", "dependents"] {
@@ -258,7 +258,7 @@ fn a_repair_beside_an_addition_and_beside_another_repair() {
 
 #[test]
 fn a_repair_beside_who_gives_back_and_who_asks() {
-    tried(1, |memory, told| {
+    tried(2, |memory, told| {
         add(memory, "x", &[]);
         let token = take(memory, "x");
         vec![holder("x", &token, "release"), repairer(), taker(told)]
@@ -275,7 +275,7 @@ fn done_beside_a_repair(memory: &Arc<Memory>, told: &Told, repair: Actor) -> Vec
 
 #[test]
 fn a_repair_while_what_one_waits_for_is_done() {
-    tried(1, |memory, told| done_beside_a_repair(memory, told, repairer()));
+    tried(2, |memory, told| done_beside_a_repair(memory, told, repairer()));
 }
 
 #[cfg(feature = "testing")]
@@ -293,7 +293,10 @@ fn a_repair_that_takes_too_much_is_caught() {
             })
         };
         let adding = |memory: &Arc<Memory>, told: &Told| match fault == faults[0] {
-            true => vec![adder("x", &[]), broken()],
+            true => {
+                let token = take(memory, "y");
+                vec![holder("y", &token, "release"), broken()]
+            }
             false => done_beside_a_repair(memory, told, broken()),
         };
         let caught = std::panic::catch_unwind(|| {
