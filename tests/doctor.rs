@@ -127,6 +127,22 @@ fn a_lost_hint_is_put_again() {
 }
 
 #[test]
+fn a_task_that_stands_aside_is_led_to_and_one_that_lost_that_hint_is_led_to_again() {
+    let world = world();
+    world.say("pool set gpu 1");
+    let token = world.take("holder --pool gpu").token;
+    world.say("add n --pool gpu");
+    world.refused("next", 1, "NOTHING_ELIGIBLE");
+    let aside = hints(&world, "n");
+    assert!(aside.len() == 1 && aside[0].to_string_lossy().contains("/parked/"), "{aside:?}");
+    clean(&world);
+    remove_all(aside);
+    mends(&world, "fault", "no hint leads to this task", 1);
+    world.say(&format!("release holder --token {token}"));
+    assert_eq!(next(&world), "n");
+}
+
+#[test]
 fn a_record_that_names_no_hint_comes_to_name_one_and_its_claim_goes_on() {
     let world = world();
     world.say("add n");
@@ -150,11 +166,11 @@ fn a_hint_that_leads_nowhere_is_removed() {
     let old = hints(&world, "ended").remove(0);
     world.say(&format!("complete ended --token {token}"));
     let own = hints(&world, "n").remove(0);
-    let (head, tail) = own.to_str().unwrap().rsplit_once("%7E1.").unwrap();
+    let (head, tail) = own.to_str().unwrap().rsplit_once("%7E1-").unwrap();
     // The same version under another mark, an earlier one, the next one, one far ahead, and one of a task that is over.
     let flipped = if tail.starts_with('0') { "1" } else { "0" };
     for version in ["1", "0", "2", "9"] {
-        fs::write(format!("{head}%7E{version}.{flipped}{}", &tail[1..]), "").unwrap();
+        fs::write(format!("{head}%7E{version}-{flipped}{}", &tail[1..]), "").unwrap();
     }
     fs::create_dir_all(old.parent().unwrap()).unwrap();
     fs::write(&old, "").unwrap();

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimdir::domain::{Node, Retry, Submission, Verdict};
+use claimdir::domain::{Node, Rate, Retry, Submission, Verdict};
 use claimdir::store::{Memory, Prefix, Store};
-use claimdir::{Acquire, Directory, Next, NodeId, ReceiptKey, Renewal, Token};
+use claimdir::{Acquire, Directory, Name, Next, NodeId, ReceiptKey, Renewal, RepoPath, Resources, Token};
 use serde_json::json;
 use support::fake::Fake;
 use support::stops::Stops;
@@ -43,7 +43,7 @@ fn any() -> Next {
 fn world() -> Arc<Memory> {
     let memory = Arc::new(Memory::default());
     let directory = over(memory.clone());
-    let other = Submission::by("s").queue(claimdir::domain::Name::new("other").unwrap());
+    let other = Submission::by("s").queue(Name::new("other").unwrap());
     directory.submit(&id("elsewhere"), &other).unwrap().unwrap();
     assert!(directory.try_next(&any()).unwrap().is_err());
     memory
@@ -207,6 +207,144 @@ fn a_completion_and_an_addition_beside_who_asks() {
         let token = take(memory, "x");
         vec![holder("x", &token, "complete"), adder("y", &[]), taker(told)]
     });
+}
+
+/// A task that needs a slot of the pool `p`.
+fn add_with_slot(memory: &Arc<Memory>, name: &str) {
+    let mut resources = Resources::default();
+    resources.add_pool(Name::new("p").unwrap());
+    let request = Submission::by("s").with(&resources);
+    over(memory.clone()).submit(&id(name), &request).unwrap().unwrap();
+}
+
+/// The only slot of the pool `p` is taken, and `asides` were refused for that.
+fn with_a_slot_taken(memory: &Arc<Memory>, asides: &[&str]) -> Token {
+    let directory = over(memory.clone());
+    directory.set_pool(&Name::new("p").unwrap(), 1).unwrap();
+    add_with_slot(memory, "holder");
+    let token = take(memory, "holder");
+    asides.iter().for_each(|name| add_with_slot(memory, name));
+    assert!(directory.try_next(&any()).unwrap().is_err());
+    let aside = hints(memory).iter().filter(|hint| hint.contains("/parked/pool=p/")).count();
+    assert_eq!(aside, asides.len(), "{:?}", hints(memory));
+    token
+}
+
+#[test]
+fn a_slot_frees_beside_two_who_ask() {
+    tried(2, |memory, told| {
+        let token = with_a_slot_taken(memory, &["x", "y"]);
+        vec![holder("holder", &token, "complete"), taker(told), taker(told)]
+    });
+}
+
+#[test]
+fn two_put_the_same_task_aside_while_its_slot_frees() {
+    tried(2, |memory, told| {
+        let token = with_a_slot_taken(memory, &[]);
+        add_with_slot(memory, "x");
+        vec![taker(told), holder("holder", &token, "release"), taker(told)]
+    });
+}
+
+#[test]
+fn what_was_put_aside_is_taken_by_name_and_given_back_beside_who_asks() {
+    tried(2, |memory, told| {
+        let token = with_a_slot_taken(memory, &["x"]);
+        over(memory.clone()).complete(&id("holder"), &token, &json!(1)).unwrap().unwrap();
+        let token = take(memory, "x");
+        vec![taker(told), holder("x", &token, "retry"), taker(told)]
+    });
+}
+
+/// Two who ask may move it in opposite directions at the same time.
+#[test]
+fn what_is_in_the_way_changes_to_and_fro_beside_two_who_ask() {
+    tried(2, |memory, told| {
+        let token = with_a_slot_taken(memory, &[]);
+        let mut resources = Resources::default();
+        resources.add_path(RepoPath::new("src").unwrap());
+        resources.add_pool(Name::new("p").unwrap());
+        let directory = over(memory.clone());
+        directory.submit(&id("x"), &Submission::by("s").with(&resources)).unwrap().unwrap();
+        assert!(directory.try_next(&any()).unwrap().is_err());
+        directory.complete(&id("holder"), &token, &json!(1)).unwrap().unwrap();
+        let acquire = Acquire::by("a").path(RepoPath::new("src").unwrap());
+        let path = directory.try_acquire(&id("path"), &acquire).unwrap().unwrap().leave().0;
+        let other: Actor = Box::new(move |store| {
+            let directory = over(store);
+            let _ = directory.release(&id("path"), &path, None);
+            let pool = Acquire::by("a").pool(Name::new("p").unwrap());
+            if let Ok(Ok(lease)) = directory.try_acquire(&id("pool"), &pool) {
+                lease.leave();
+            }
+        });
+        vec![taker(told), other, taker(told)]
+    });
+}
+
+/// One obstacle after the other: it is found at each moment at which it can be taken, and at no other.
+#[test]
+fn what_is_put_aside_moves_from_one_obstacle_to_the_next() {
+    let memory = world();
+    let host = Fake::new("boot");
+    let directory = Directory::over(memory.clone(), host.clone());
+    let name = |text: &str| Name::new(text).unwrap();
+    directory.set_quota(&name("q"), Rate::parse("1/1h").unwrap()).unwrap();
+    directory.set_pool(&name("p"), 1).unwrap();
+    let mut resources = Resources::default();
+    resources.add_path(RepoPath::new("src/a").unwrap());
+    resources.add_pool(name("p"));
+    resources.add_quota(name("q"), 1);
+    let long = Duration::from_secs(600);
+    let hold = |text: &str, acquire: Acquire| {
+        directory.try_acquire(&id(text), &acquire.lease(long)).unwrap().unwrap().leave().0
+    };
+    let path = hold("path", Acquire::by("a").path(RepoPath::new("src").unwrap()));
+    let pool = hold("pool", Acquire::by("a").pool(name("p")));
+    hold("quota", Acquire::by("a").quota(name("q"), 1));
+    directory.submit(&id("x"), &Submission::by("s").with(&resources)).unwrap().unwrap();
+    directory.submit(&id("free"), &Submission::by("s").priority(9).unwrap()).unwrap().unwrap();
+    let stands = |obstacle: &str| {
+        let found = hints(&memory);
+        assert!(
+            found.iter().any(|hint| hint.contains(&format!("/parked/{obstacle}"))),
+            "{obstacle}: {found:?}"
+        );
+        assert_eq!(found.iter().filter(|hint| hint.contains(".x~")).count(), 1, "{found:?}");
+    };
+    let next = || directory.try_next(&any()).unwrap().map(|lease| lease.leave());
+    assert!(next().is_ok(), "the one behind it is taken");
+    stands("path=");
+    assert!(next().is_err());
+    directory.release(&id("path"), &path, None).unwrap().unwrap();
+    assert!(next().is_err());
+    stands("pool=p");
+    directory.release(&id("pool"), &pool, None).unwrap().unwrap();
+    let nothing = next().unwrap_err();
+    stands("quota.1=q");
+    let due = nothing.due_in_ms.unwrap();
+    host.pass(due - 1);
+    let nothing = next().unwrap_err();
+    assert_eq!((nothing.due_in_ms, nothing.refused.unwrap().id), (Some(1), id("x")));
+    host.pass(2);
+    assert!(next().is_ok());
+}
+
+#[test]
+fn however_many_stand_aside_they_are_passed_by_at_once() {
+    let memory = world();
+    let many: Vec<String> = (0..300).map(|n| format!("x{n}")).collect();
+    let token = with_a_slot_taken(&memory, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    let frugal = || over(Arc::new(Stops::after(40, memory.clone() as Arc<dyn Store>)));
+    let nothing = frugal().try_next(&any()).unwrap().unwrap_err();
+    assert_eq!(nothing.refused.unwrap().id, id("x0"));
+    assert!(frugal().would_next(&any()).unwrap().is_err());
+    over(memory.clone()).complete(&id("holder"), &token, &json!(1)).unwrap().unwrap();
+    let taken = frugal().try_next(&any()).unwrap().unwrap();
+    assert_eq!(taken.id(), &id("x0"));
+    taken.leave();
+    assert!(frugal().try_next(&any()).unwrap().is_err(), "the slot is taken again");
 }
 
 #[test]
@@ -502,7 +640,7 @@ fn a_dead_workers_task_keeps_its_place_and_one_that_rested_is_as_old_as_its_rest
 fn it_is_by_priority_and_then_by_age_and_number_and_only_of_what_was_asked_for() {
     let memory = world();
     let directory = over(memory.clone());
-    let name = |text: &str| claimdir::domain::Name::new(text).unwrap();
+    let name = |text: &str| Name::new(text).unwrap();
     for (task, priority, project) in
         [("TK-10", 5, None), ("TK-9", 5, None), ("z", 0, None), ("p1", 5, Some("p")), ("q1", 1, Some("q"))]
     {

@@ -6,6 +6,12 @@ pub(crate) fn row(what: &str, measured: &str, ratio: f64, most: f64) {
     println!("{what:<44} {measured:<34} {ratio:>6.2}  {most:>6.2}  {verdict}");
 }
 
+/// Prints a row of something that has no target.
+#[allow(dead_code, reason = "not every benchmark has such a row")]
+pub(crate) fn figure(what: &str, measured: &str) {
+    println!("{what:<44} {measured}");
+}
+
 /// The middle value.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);

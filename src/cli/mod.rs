@@ -14,6 +14,7 @@ mod progress;
 mod report;
 mod run;
 mod stream;
+mod table;
 mod text;
 mod work;
 

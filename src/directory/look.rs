@@ -1,6 +1,8 @@
 //! Looking. Nothing here writes.
 
 use super::Directory;
+use super::known::Read;
+use super::survey::Detail;
 use crate::domain::{Node, Standing, standing};
 use crate::error::{Error, Result};
 use crate::id::NodeId;
@@ -27,9 +29,14 @@ pub struct Unreadable {
 impl Directory {
     /// The node `id`; `None` if nobody has owned it yet.
     pub fn node(&self, id: &NodeId) -> Result<Option<Node>> {
+        self.node_in(id, Detail::Whole)
+    }
+
+    /// The same with its bytes.
+    pub(super) fn read(&self, id: &NodeId) -> Result<Option<Read>> {
         let key = Key::Node(id.clone());
         match self.store.read(&key)? {
-            Some(bytes) if !bytes.is_empty() => self.decode(&key, id, &bytes).map(Some),
+            Some(bytes) if !bytes.is_empty() => Ok(Some((self.decode(&key, id, &bytes)?, bytes))),
             _ => Ok(None),
         }
     }
@@ -37,20 +44,6 @@ impl Directory {
     /// What state `node` is in now, told to `tell`.
     pub fn standing<T>(&self, node: &Node, tell: impl FnOnce(&Standing<'_>) -> T) -> T {
         self.with_facts(node, |facts| tell(&standing(node, facts)))
-    }
-
-    /// All nodes.
-    pub fn list(&self) -> Result<Seen> {
-        let mut seen = Seen::default();
-        let mut unlisted = |id, error| seen.unreadable.push(Unreadable { id, error });
-        for id in self.store.nodes(&mut unlisted)? {
-            match self.node(&id) {
-                Ok(Some(node)) => seen.nodes.push(node),
-                Ok(None) => {}
-                Err(error) => seen.unreadable.push(Unreadable { id, error }),
-            }
-        }
-        Ok(seen)
     }
 
     /// Where the directory, or a node's record, is; for people.

@@ -79,6 +79,15 @@ pub enum Replaced {
     Unknown(Error),
 }
 
+/// A piece of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// What it says; empty: there is no more by now.
+    pub bytes: Vec<u8>,
+    /// The position to go on from.
+    pub next: u64,
+}
+
 /// Bytes under keys. Every call may block for as long as the medium takes, never for another process.
 pub trait Store: Send + Sync {
     /// A cell's or an entry's bytes; `None` if there is none. An empty cell has been made and nothing more.
@@ -130,6 +139,21 @@ pub trait Store: Send + Sync {
 
     /// No more hints will come from here for a while: removes what was kept for them. It need not be called.
     fn tidy(&self) {}
+
+    /// Adds `line`, which has no line break in it, to the end of the log at `key`, which its first line makes. Of many
+    /// who do so at once each has its line whole. Nothing rests on a log: a line may be lost in a power cut, and an
+    /// engine that keeps no logs loses all.
+    fn log(&self, key: &Key, line: &[u8]) -> Result<()> {
+        let _ = (key, line);
+        Ok(())
+    }
+
+    /// What the log at `key` has from the position `from` on, where 0 is its start: at most `limit` bytes of lines,
+    /// each with a line break after it. An unfinished or an empty one may be among them.
+    fn logged(&self, key: &Key, from: u64, limit: usize) -> Result<Logged> {
+        let _ = (key, limit);
+        Ok(Logged { bytes: Vec::new(), next: from })
+    }
 
     /// Keys under `prefix` in order of their names as text, `/` included, from after `after`, at most `limit`.
     /// An engine for many keys lets it cost what it returns, not what there is.

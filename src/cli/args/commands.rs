@@ -8,7 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, doctor, look, mail, outcome, place, pool, run, scope, settle, task, work,
+    acquire, check, control, doctor, guide, list, log, look, mail, outcome, place, pool, run, scope, settle,
+    task, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -120,7 +121,9 @@ commands! {
     /// Say why a node can or can't be taken now
     Why(Node), "why", NONE => look::why;
     /// List the nodes
-    List(List), "list", NONE => look::list;
+    List(List), "list", NONE => list::list;
+    /// Show what happened, the oldest first: to one node, to a scope's, to all
+    Log(Log), "log", NONE => log::run;
     /// Messages in boxes: reading hands them out, and only the reader's own word moves on
     Mail(MailCommand), "mail", NONE => |args, context| mail::run(args.command, context);
     /// Pools of slots, of which claims take one each: `--pool`
@@ -143,4 +146,10 @@ commands! {
     Reap(Reap), "reap", NONE => place::reap;
     /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results
     Prune(Prune), "prune", NONE => place::prune;
+    /// Print a script that completes commands and options: bash, elvish, fish, powershell, zsh
+    Completions(Completions), "completions", NONE => guide::completions;
+    /// Print a manual page: `claim man | man -l -`
+    Man(Man), "man", NONE => guide::man;
+    /// Say what this build can do: commands, options, codes, limits
+    Capabilities(Nothing), "capabilities", NONE => guide::capabilities;
 }

@@ -1,11 +1,13 @@
 //! Does something lead to every task that can come up, and does every hint lead to one?
 //!
+//! A hint may stand aside, under what is in its task's way, with the mark that the record names.
+//!
 //! A task that waits for others may have lost its own hint to whoever met it before they were done; another one then
 //! stands for it, which its record does not name and which is put when the last of them is done. So of such a task any
 //! hint will do, none is taken away for another, and what is put again has a new name: somebody frozen may still be
 //! about to remove the old one.
 
-use super::{Suspect, Visit};
+use super::{MOMENT, Suspect, Visit};
 use crate::directory::Directory;
 use crate::domain::hint::{self, Mark};
 use crate::domain::{Node, Standing, State, Step, WriteId, standing};
@@ -20,8 +22,10 @@ const FOLDER: &str = "due";
 
 /// What a hint is good for.
 enum Lead {
-    /// It leads to its task, or may; or its record can't be read.
+    /// It leads to its task, or may.
     There,
+    /// It may have to stay, and does not lead there by itself.
+    Beside,
     /// Its record has come to its version, or never will, and does without it.
     Astray(&'static str),
     /// The next write of its record may name it.
@@ -45,36 +49,27 @@ impl Visit<'_> {
             self.report(Finding::new(Gravity::Fault, self.directory.place(Some(&node.id)), what, next));
             return Ok(());
         }
-        if has_waited(node) {
-            return self.is_led_or_waits(node, &names);
+        // Until it is told, its registration leads to it.
+        if has_waited(node) && (self.directory.is_waiting(node) || self.is_to_be_told(node)?) {
+            return Ok(());
         }
-        if names.is_empty() {
+        if names.is_empty() && !has_waited(node) {
             // The record must name one, by a write that says nothing else.
             self.lost(node, |directory| directory.write_again(node));
+            return Ok(());
         }
-        for name in names {
+        for name in names.iter().filter(|name| is_bound(name)) {
             let key = Key::internal(name.as_str())?;
             // It is removed only after a write that names another.
             if self.directory.store.read(&key)?.is_none() && self.is_still(node)? {
                 self.lost(node, |directory| directory.put_again(node, &key));
             }
         }
-        Ok(())
-    }
-
-    fn is_led_or_waits(&mut self, node: &Node, names: &[String]) -> Result<()> {
-        let waits =
-            self.directory.with_facts(node, |facts| matches!(standing(node, facts), Standing::Waiting(_)));
-        // Until it is told, its registration leads to it.
-        if waits || self.is_to_be_told(node)? {
-            return Ok(());
+        let own = names.iter().find(|name| !is_bound(name));
+        let key = own.map(|name| Key::internal(name.as_str())).transpose()?;
+        if key.map_or(Ok(None), |key| self.directory.store.read(&key))?.is_none() {
+            self.unled.insert(node.id.clone(), node.write);
         }
-        for name in names {
-            if self.directory.store.read(&Key::internal(name.as_str())?)?.is_some() {
-                return Ok(());
-            }
-        }
-        self.unled.insert(node.id.clone(), node.write);
         Ok(())
     }
 
@@ -95,39 +90,42 @@ impl Visit<'_> {
         self.hints_whole &= mended;
     }
 
-    /// Every hint. What leads to a task that was not found to be led is known after that.
+    /// Every hint. What leads to a task that was not found to be led is known after that. One that was put aside
+    /// meanwhile may have been missed, and is looked for once more.
     pub(super) fn hints(&mut self) -> Result<()> {
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.directory.store.list(&Prefix::Internal(FOLDER), after.as_deref(), PAGE)?;
-            for key in &page {
-                self.hint(key.name());
-            }
-            match page.last() {
-                Some(last) => after = Some(last.name().to_owned()),
-                None => break,
-            }
+        self.directory.each_hint(|name| self.hint(name))?;
+        if !self.unled.is_empty() {
+            self.directory.host.pause(MOMENT);
+            self.directory.each_hint(|name| self.leads(name))?;
         }
         for (id, write) in std::mem::take(&mut self.unled) {
             if let Ok(Some(node)) = self.directory.node(&id)
                 && node.write == write
             {
-                self.lost(&node, |directory| directory.hint_anew(&node).map(|()| true));
+                self.lost(&node, |directory| directory.lead_again(&node));
             }
         }
         Ok(())
     }
 
-    fn hint(&mut self, name: &str) {
-        if name.starts_with(hint::BUILT) {
-            return;
+    /// A hint on the second look.
+    fn leads(&mut self, name: &str) {
+        if let Some(mark) = hint::mark_of(name)
+            && self.unled.contains_key(&mark.id)
+            && matches!(self.directory.lead(name), Lead::There)
+        {
+            self.unled.remove(&mark.id);
         }
+    }
+
+    fn hint(&mut self, name: &str) {
         match self.directory.lead(name) {
             Lead::There => {
                 if let Some(mark) = hint::mark_of(name) {
                     self.unled.remove(&mark.id);
                 }
             }
+            Lead::Beside => {}
             Lead::Ahead(write) => self.suspect(Suspect::Ahead(name.to_owned(), write)),
             Lead::Astray(_) | Lead::Nowhere | Lead::Broken => self.suspect(Suspect::Hint(name.to_owned())),
         }
@@ -141,7 +139,7 @@ impl Visit<'_> {
         }
         let finding = |what: &str, next: &str| Finding::new(Gravity::Leftover, self.place(&key), what, next);
         match self.directory.lead(name) {
-            Lead::There => {}
+            Lead::There | Lead::Beside => {}
             Lead::Astray(why) => {
                 let finding = finding(why, "whoever meets it removes it, and `claim doctor --repair`");
                 self.mend(finding, |directory| directory.drop_astray(name));
@@ -182,7 +180,7 @@ impl Directory {
     fn lead(&self, name: &str) -> Lead {
         let Some(mark) = hint::mark_of(name) else { return Lead::Broken };
         match self.node(&mark.id) {
-            Err(_) => Lead::There,
+            Err(_) => Lead::Beside, // whether it leads anywhere can't be known
             // A record that is not there is at version 0.
             Ok(None) if mark.version > 1 => Lead::Astray("its task is gone"),
             Ok(None) => Lead::Nowhere,
@@ -205,29 +203,58 @@ impl Directory {
         if hint::when(node).is_none() {
             return Lead::Astray("its task does not come up any more");
         }
-        let names = hint::names_of(node);
-        if names.iter().any(|named| named == name) {
-            return Lead::There;
-        }
         if !is_of(node, name) {
             return Lead::Astray("it is not where its task's hints are");
+        }
+        if hint::is_named(node, mark) {
+            return if is_bound(name) { Lead::Beside } else { Lead::There };
         }
         #[cfg(feature = "testing")]
         if crate::testing::fault("repair removes any hint that its record does not name") {
             return Lead::Astray("a fault");
         }
         if has_waited(node) {
-            let waits = self.with_facts(node, |facts| matches!(standing(node, facts), Standing::Waiting(_)));
             // Whoever makes the last of those done that it waits for puts another.
-            return if waits { Lead::Astray("its task waits for another") } else { Lead::There };
+            return match self.is_waiting(node) {
+                true => Lead::Astray("its task waits for another"),
+                false => Lead::There,
+            };
         }
         let there = |name: &String| {
             let found = Key::internal(name.as_str()).and_then(|key| self.store.read(&key));
             matches!(found, Ok(Some(_)))
         };
+        let names = hint::names_of(node);
         match !names.is_empty() && names.iter().all(there) {
             true => Lead::Astray("its record has another"),
-            false => Lead::There, // for want of that one
+            false => Lead::Beside, // for want of that one
+        }
+    }
+
+    fn is_waiting(&self, node: &Node) -> bool {
+        self.with_facts(node, |facts| matches!(standing(node, facts), Standing::Waiting(_)))
+    }
+
+    /// The names of all hints, in order.
+    fn each_hint(&self, mut each: impl FnMut(&str)) -> Result<()> {
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.store.list(&Prefix::Internal(FOLDER), after.as_deref(), PAGE)?;
+            let hints = page.iter().map(Key::name).filter(|name| !name.starts_with(hint::BUILT));
+            hints.for_each(&mut each);
+            match page.last() {
+                Some(last) => after = Some(last.name().to_owned()),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Puts a hint of `node` that it can be found by.
+    fn lead_again(&self, node: &Node) -> Result<bool> {
+        let own = hint::names_of(node).into_iter().find(|name| !is_bound(name));
+        match own.filter(|_| !has_waited(node)) {
+            Some(name) => self.put_again(node, &Key::internal(name)?),
+            None => self.hint_anew(node).map(|()| true),
         }
     }
 
@@ -276,6 +303,11 @@ fn is_of(node: &Node, name: &str) -> bool {
     let lane = node.task.as_ref().map(|task| hint::lane_of(&node.id, task));
     let below = |lane: String| name.strip_prefix(&lane).is_some_and(|rest| rest.starts_with('/'));
     hint::mark_of(name).is_some_and(of) && lane.is_some_and(below)
+}
+
+/// Does it stand in the short folder?
+fn is_bound(name: &str) -> bool {
+    name.rsplit('/').nth(1) == Some("bound")
 }
 
 /// May its own hint have been removed while it waited for others?

@@ -81,7 +81,7 @@ pub(super) struct Visit<'a> {
     hints_whole: bool,
     /// How many tasks there are.
     tasks: usize,
-    /// Tasks that can be taken, and that another hint may lead to than the one that their records name.
+    /// Tasks whose hint is not where their records name it: another may lead to them.
     unled: HashMap<NodeId, WriteId>,
     /// Whose claims have entries, as far as rosters were read.
     entries: HashMap<Key, HashSet<TokenHash>>,
@@ -130,6 +130,7 @@ impl<'a> Visit<'a> {
         self.go_on("rosters", Visit::rosters);
         self.go_on("mail", Visit::mail);
         self.go_on("blobs", Visit::left_over_blobs);
+        self.findings.extend(self.directory.examine_journal());
         self.look_again();
         if self.repairs && self.hints_whole && !self.hinted && self.tasks > 0 {
             self.directory.say_hinted()?;

@@ -4,23 +4,19 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use super::run::{Place, Run, Turn};
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
-use crate::domain::hint::{self, Mark, When};
+use crate::directory::known::Read;
+use crate::domain::hint::{self, Mark};
 use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
-use crate::store::{Key, Prefix};
-
-/// How many hints are listed at once.
-const PAGE: usize = 32;
-
-/// Of so many tasks that are due after a rest or their workers' deaths the order is exact.
-const MOST_DUE: usize = 256;
+use crate::store::Prefix;
 
 /// One walk, and what was met on it.
 pub(super) struct Walk<'a> {
-    directory: &'a Directory,
+    pub(super) directory: &'a Directory,
     request: &'a Next,
     /// Whose monotonic time is counted here.
     clock: String,
@@ -30,6 +26,8 @@ pub(super) struct Walk<'a> {
     pub(super) lost: bool,
     /// What was passed by although it may come up: its hint is ahead of its record.
     pub(super) passed_by: HashSet<(NodeId, Option<WriteId>)>,
+    /// What was found to be in the way of others: all that stand there are refused.
+    pub(super) closed: HashSet<String>,
     pub(super) nothing: Nothing,
 }
 
@@ -47,14 +45,6 @@ pub(super) struct Listed {
     turns: VecDeque<Turn>,
 }
 
-/// A hint met.
-#[derive(Debug)]
-struct Turn {
-    name: String,
-    mark: Mark,
-    wall_ms: i64,
-}
-
 /// What becomes of a task met.
 enum Verdict {
     Take,
@@ -68,8 +58,16 @@ enum Verdict {
 impl<'a> Walk<'a> {
     pub(super) fn new(directory: &'a Directory, request: &'a Next) -> Walk<'a> {
         let clock = hint::clock_of(directory.host.place());
-        let (lost, passed_by) = (false, HashSet::new());
-        Walk { directory, request, clock, looks: false, lost, passed_by, nothing: Nothing::default() }
+        Walk {
+            directory,
+            request,
+            clock,
+            looks: false,
+            lost: false,
+            passed_by: HashSet::new(),
+            closed: HashSet::new(),
+            nothing: Nothing::default(),
+        }
     }
 
     /// A walk that writes nothing.
@@ -80,7 +78,7 @@ impl<'a> Walk<'a> {
     /// Takes the first task of those that are listed already.
     pub(super) fn take_listed<T>(
         &mut self,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         while let Some(turn) = self.next_listed() {
             if let Some(taken) = self.meet(turn, take)? {
@@ -123,7 +121,7 @@ impl<'a> Walk<'a> {
     /// Takes the first task that `take` gets.
     pub(super) fn take_first<T>(
         &mut self,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         let since_ns = self.directory.host.mono_ns();
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
@@ -136,7 +134,7 @@ impl<'a> Walk<'a> {
         for priority in priorities {
             let own = orphans.extract_if(.., |(of, _)| *of == priority);
             let mut own: VecDeque<Turn> = own.map(|(_, turn)| turn).collect();
-            own.make_contiguous().sort_by_key(|turn| turn.wall_ms);
+            own.make_contiguous().sort_by(|one, other| one.place.cmp(&other.place));
             let mut runs = self.runs(&format!("{lane}/{priority}"))?;
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
@@ -160,6 +158,13 @@ impl<'a> Walk<'a> {
         let mut runs = Vec::new();
         for project in projects {
             runs.push(Run::listed(format!("{priority}/{project}/ready"), None));
+            let parked = format!("{priority}/{project}/{}", hint::PARKED);
+            for obstacle in self.directory.store.parts(&parked)? {
+                let folder = format!("{parked}/{obstacle}");
+                if !self.is_closed(&folder, &obstacle)? {
+                    runs.push(Run::aside(folder, obstacle));
+                }
+            }
             for clock in self.directory.store.parts(&format!("{priority}/{project}/timed"))? {
                 // Of another boot's time nothing is known here: those are all looked at.
                 let until = (clock == self.clock).then(|| self.directory.host.now().mono_ms);
@@ -171,25 +176,25 @@ impl<'a> Walk<'a> {
 
     /// Of all lists' first ones the one that has waited longest.
     fn first(&mut self, runs: &mut [Run]) -> Result<Option<Turn>> {
-        let mut first: Option<(i64, usize)> = None;
+        let mut first: Option<(&Place, usize)> = None;
         for (at, run) in runs.iter_mut().enumerate() {
-            if let Some(wall_ms) = run.peek(self)?
-                && first.is_none_or(|(earliest, _)| wall_ms < earliest)
+            if let Some(place) = run.peek(self)?
+                && first.is_none_or(|(earliest, _)| place < earliest)
             {
-                first = Some((wall_ms, at));
+                first = Some((place, at));
             }
         }
-        Ok(first.and_then(|(_, at)| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
+        let at = first.map(|(_, at)| at);
+        Ok(at.and_then(|at| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
     }
 
     /// Looks at the task that a hint leads to, and takes it if it can be taken.
-    fn meet<T>(
-        &mut self,
-        turn: Turn,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
-    ) -> Result<Option<T>> {
-        let node = match self.directory.node(&turn.mark.id) {
-            Ok(Some(node)) => node,
+    fn meet<T>(&mut self, turn: Turn, take: &mut dyn FnMut(Read) -> Result<Answer<T>>) -> Result<Option<T>> {
+        if self.is_known_closed(turn.obstacle.as_deref()) {
+            return Ok(None);
+        }
+        let (node, bytes) = match self.directory.read(&turn.mark.id) {
+            Ok(Some(read)) => read,
             Ok(None) => {
                 self.passed_by.insert((turn.mark.id, None));
                 return Ok(None);
@@ -198,7 +203,7 @@ impl<'a> Walk<'a> {
             Err(_) => return Ok(None),
         };
         match self.judge(&node, &turn.mark) {
-            Verdict::Take => return self.try_take(&turn.mark.id, take),
+            Verdict::Take => return self.try_take(&turn, (node, bytes), take),
             Verdict::PassBy => {
                 self.passed_by.insert((turn.mark.id, Some(node.write)));
             }
@@ -242,27 +247,38 @@ impl<'a> Walk<'a> {
 
     fn try_take<T>(
         &mut self,
-        id: &NodeId,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        turn: &Turn,
+        read: Read,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
+        let id = &turn.mark.id;
         let taking = || self.directory.queues.taking.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.looks && !taking().insert(id.clone()) {
             // Another thread of this process is at it.
             self.lost = true;
             return Ok(None);
         }
-        let answer = take(id);
+        let answer = take(read);
         taking().remove(id);
         match answer? {
-            Ok(taken) => Ok(Some(taken)),
+            Ok(taken) => {
+                // The record names no hint that stands there, so it would be left for others to meet.
+                if turn.obstacle.is_some() && !self.looks {
+                    self.directory.drop_hint(&turn.name);
+                }
+                Ok(Some(taken))
+            }
             Err(refusal) => {
+                if refusal.reason.is_of_resources() && !self.looks {
+                    self.park(turn)?;
+                }
                 self.refused(refusal);
                 Ok(None)
             }
         }
     }
 
-    fn refused(&mut self, refusal: Refusal) {
+    pub(super) fn refused(&mut self, refusal: Refusal) {
         match &refusal.reason {
             // Its paths, or what else it needs, others have; it itself is as it was.
             reason if reason.is_of_resources() => {
@@ -301,7 +317,7 @@ impl<'a> Walk<'a> {
             if over && hint::is_named(&node, &mark) {
                 let asked = &self.request.projects;
                 if asked.is_empty() || task.project.as_ref().is_some_and(|project| asked.contains(project)) {
-                    let turn = Turn { name: key.name().to_owned(), mark, wall_ms: task.submitted_ms };
+                    let turn = Turn::new(key.name(), mark, task.submitted_ms);
                     orphans.push((task.priority.to_string(), turn));
                 }
             } else if !self.looks && node.version >= mark.version && !hint::is_named(&node, &mark) {
@@ -313,55 +329,3 @@ impl<'a> Walk<'a> {
 }
 
 const BOUND: &str = "bound";
-
-/// One ordered list of hints, read page by page.
-struct Run {
-    folder: String,
-    page: VecDeque<Turn>,
-    after: Option<String>,
-    ended: bool,
-    /// On the monotonic clock: later ones are not due.
-    until: Option<i64>,
-}
-
-impl Run {
-    fn listed(folder: String, until: Option<i64>) -> Run {
-        Run { folder, page: VecDeque::new(), after: None, ended: false, until }
-    }
-
-    fn given(page: VecDeque<Turn>) -> Run {
-        Run { folder: String::new(), page, after: None, ended: true, until: None }
-    }
-
-    /// The moment of its first one.
-    fn peek(&mut self, walk: &mut Walk<'_>) -> Result<Option<i64>> {
-        // What is due is listed by the moment from which it is, and its turn may be another's: all of it first.
-        let most = if self.until.is_some() { MOST_DUE } else { 1 };
-        let empty = self.page.is_empty();
-        while empty && self.page.len() < most && !self.ended {
-            let keys =
-                walk.directory.store.list(&Prefix::Internal(&self.folder), self.after.as_deref(), PAGE)?;
-            self.ended = keys.len() < PAGE;
-            self.after = keys.last().map(|key| key.name().to_owned());
-            for key in &keys {
-                self.take_in(key, walk);
-            }
-        }
-        if empty && self.until.is_some() {
-            self.page.make_contiguous().sort_by_key(|turn| turn.wall_ms);
-        }
-        Ok(self.page.front().map(|turn| turn.wall_ms))
-    }
-
-    fn take_in(&mut self, key: &Key, walk: &mut Walk<'_>) {
-        let (Some(mark), Some(when)) = (hint::mark_of(key.name()), hint::when_of(key.name())) else { return };
-        if let (When::Timed { mono_ms, .. }, Some(until)) = (&when, self.until)
-            && *mono_ms > until
-        {
-            walk.nothing.due_in(mono_ms - until);
-            self.ended = true;
-            return;
-        }
-        self.page.push_back(Turn { name: key.name().to_owned(), mark, wall_ms: when.wall_ms() });
-    }
-}

@@ -3,6 +3,7 @@
 //! ```text
 //! due/queues/<queue>/<scope>/<priority>/<project>/ready/<time>/<leaf>          since when it has been waiting
 //! due/queues/<queue>/<scope>/<priority>/<project>/timed/<clock>/<time>/<leaf>  from when on it can be taken
+//! due/queues/<queue>/<scope>/<priority>/<project>/parked/<obstacle>/<time>/<leaf>  something is in its way
 //! due/queues/<queue>/<scope>/bound/<leaf>                                      ends with its process, too
 //! due/built/<clock>                  all that should have a hint has had one since this boot
 //! dependents/<task>/<waiting task>   who is told when the task is done
@@ -11,15 +12,22 @@
 //! A hint is put before the write that it is for, under a name of its own that the record then names; the one that the
 //! record named before is removed after it. So at every stop each task that can come up has a hint, and what is
 //! too much is known by its version: a hint leads nowhere once the record has come to that version and names another.
+//!
+//! A task that a path, a pool or a quota refuses leaves the head: its hint is put under what is in its way, with a
+//! random number of its own, and then removed where it was. Two who do so at once leave one too many, never none. The
+//! mark stays the same, so it counts as the one that the record names. Nobody has to be told when the way is free:
+//! each walk asks of each obstacle once whether it still is one, and if so passes by all that stand there.
 
 mod name;
+mod obstacle;
 
 use super::Scope;
 use super::record::{Claim, Moment, Name, Node, State, Task};
 use super::standing::Facts;
 use crate::host::Place;
 use crate::id::NodeId;
-pub(crate) use name::{escaped, unescaped};
+pub(crate) use name::{PARKED, escaped, parked, unescaped};
+pub(crate) use obstacle::obstacle;
 
 /// The folder of all that one queue's workers look at.
 pub(crate) fn lane(queue: &Name, scope: Option<&Scope>) -> String {
@@ -169,7 +177,7 @@ pub(crate) fn mark_of(name: &str) -> Option<Mark> {
     name::mark_of(name)
 }
 
-/// The moment in the name of a hint in `ready` or `timed`.
+/// The moment in the name of a hint in `ready`, `timed` or `parked`.
 pub(crate) fn when_of(name: &str) -> Option<When> {
     name::when_of(name)
 }
