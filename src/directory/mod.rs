@@ -3,6 +3,7 @@
 mod blobs;
 mod claims;
 mod control;
+mod doctor;
 mod gates;
 mod hints;
 mod journal;
@@ -39,9 +40,10 @@ use crate::store::Store;
 use crate::store::files::{FileStore, Options};
 
 pub use blobs::Opened;
+pub use doctor::Checkup;
 pub use journal::Events;
 pub use lease::{Lease, Ran, Unsettled};
-pub use look::{Checkup, Seen, Unreadable};
+pub use look::{Seen, Unreadable};
 pub use mail::MailSeen;
 pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};

@@ -8,8 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, graph, guide, list, log, look, mail, outcome, place, pool, run, scope, settle,
-    task, work,
+    acquire, check, control, doctor, graph, guide, list, log, look, mail, outcome, place, pool, run, scope,
+    settle, task, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -142,8 +142,8 @@ commands! {
     Where(Nothing), "where", NONE => |_, context| place::locate(context);
     /// Make the claim directory
     Init(Nothing), "init", NONE => |_, context| place::init(context);
-    /// Check every record; mends nothing
-    Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
+    /// Check every record, receipt, roster, mailbox and hint
+    Doctor(Doctor), "doctor", NONE => doctor::run;
     /// List the claims that are over. Nobody has to wait for this: whoever wants such a node takes it
     Reap(Reap), "reap", NONE => place::reap;
     /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results

@@ -347,6 +347,13 @@ pub(crate) struct Prune {
 }
 
 #[derive(clap::Args, Debug)]
+pub(crate) struct Doctor {
+    /// Mend what can be mended without losing a fact; others may work meanwhile
+    #[arg(long)]
+    pub(crate) repair: bool,
+}
+
+#[derive(clap::Args, Debug)]
 pub(crate) struct Reap {
     /// Give the nodes back; those whose attempts are used up have failed. Live claims stay as they are
     #[arg(long)]

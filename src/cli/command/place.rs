@@ -1,8 +1,7 @@
-//! `claim where`, `init`, `doctor`, `prune`, `reap`: about the directory itself.
+//! `claim where`, `init`, `prune`, `reap`: about the directory itself.
 
-use claimdir::store::Gravity;
 use claimdir::time::{human, rfc3339};
-use claimdir::{Code, Idle, Over, Result};
+use claimdir::{Idle, Over, Result};
 use serde_json::{Value, json};
 
 use super::outcome::driven;
@@ -39,28 +38,6 @@ pub(crate) fn init(context: &Context) -> Result<Report> {
     let word = if made { "made" } else { "already there:" };
     let line = format!("{word} {}", harmless(&located.path.to_string_lossy()));
     Ok(Report::yes(line, json!({"created": made, "why": located.why.to_string()})))
-}
-
-pub(crate) fn doctor(context: &Context) -> Result<Report> {
-    let checkup = context.directory()?.doctor()?;
-    let faults = checkup.findings.iter().filter(|finding| finding.gravity == Gravity::Fault).count();
-    let mut lines = vec![format!("{} records read, {faults} faults", checkup.records)];
-    let mut findings = Vec::new();
-    for finding in &checkup.findings {
-        let gravity = match finding.gravity {
-            Gravity::Fault => "fault",
-            Gravity::Leftover => "leftover",
-        };
-        lines.push(format!("{gravity}: {}: {}", harmless(&finding.place), harmless(&finding.what)));
-        findings.push(json!({"gravity": gravity, "place": finding.place, "what": finding.what}));
-    }
-    let fields = json!({"records": checkup.records, "faults": faults, "findings": Value::Array(findings)});
-    let report = Report::yes(String::new(), fields).lines(lines);
-    Ok(if faults == 0 {
-        report
-    } else {
-        report.but(Code::RecordUnreadable, format!("faults found: {faults}"))
-    })
 }
 
 pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {

@@ -9,7 +9,7 @@ mod run;
 mod walk;
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -182,6 +182,8 @@ impl Directory {
                 if self.is_hinted()? || self.hint_all()? == 0 {
                     return Ok(Err(walk.nothing));
                 }
+                // Dead workers' tasks are among what was put.
+                self.queues.glanced_ns.store(0, Ordering::Relaxed);
                 continue;
             }
             passed_by = walk.passed_by;

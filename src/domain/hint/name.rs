@@ -1,7 +1,6 @@
 //! Hints' names: an order that is the order of their turns, and at most some 256 names a folder.
 
-use super::{Mark, When, lane, optional};
-use crate::domain::Scope;
+use super::{Mark, When, lane_of, optional};
 use crate::domain::natural::{natural, of_natural};
 use crate::domain::record::Task;
 use crate::id::NodeId;
@@ -33,7 +32,7 @@ pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
 
 /// The name in the short folder, of a claim that ends with its process.
 pub(super) fn bound(task: &Task, mark: &Mark) -> String {
-    format!("{}/bound/{}", lane(&task.queue, Scope::of(&mark.id).as_ref()), leaf(mark))
+    format!("{}/bound/{}", lane_of(&mark.id, task), leaf(mark))
 }
 
 /// The name of a task's hint while `obstacle` is in its way, since `wall_ms`. `random` makes it one of its own.
@@ -47,8 +46,7 @@ pub(crate) const PARKED: &str = "parked";
 
 /// The folder of all hints of one queue, priority and project.
 fn run(task: &Task, mark: &Mark) -> String {
-    let lane = lane(&task.queue, Scope::of(&mark.id).as_ref());
-    format!("{lane}/{}/{}", task.priority, optional(task.project.as_ref()))
+    format!("{}/{}/{}", lane_of(&mark.id, task), task.priority, optional(task.project.as_ref()))
 }
 
 fn clamped(ms: i64) -> u64 {

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::listing::{Unlisted, Walk};
-use super::{Disk, Entry, Files, Irregular, intent, layout, log, names, watch};
+use super::{Disk, Entry, Files, Irregular, layout, log, names, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::id::NodeId;
 use crate::store::{
-    Finding, Gravity, Key, Logged, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch, parts_by_listing,
+    Finding, Key, Logged, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch, parts_by_listing,
 };
 
 /// How often a name is tried whose folder was removed by others. Each time takes one of their calls at just the
@@ -400,36 +400,11 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn inspect(&self) -> Result<Vec<Finding>> {
-        let mut findings = Vec::new();
-        let mut find = |gravity, path: &str, what: String| {
-            findings.push(Finding { gravity, place: self.show(path), what });
-        };
-        match layout::read(self)? {
-            Some(format) if format.machine != self.host.place().machine => {
-                let what = format!(
-                    "made on machine {:?}, and this is {:?}: one claim directory is for one machine",
-                    format.machine,
-                    self.host.place().machine
-                );
-                find(Gravity::Fault, layout::STORE, what);
-            }
-            _ => {}
-        }
-        let intents = match self.files.list(intent::FOLDER) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
-            listed => listed.map_err(|e| self.error("list", intent::FOLDER, e))?,
-        };
-        for Entry { name, .. } in intents {
-            let path = format!("{}/{name}", intent::FOLDER);
-            let what = "a replacement under way, or left over by a process that died; later writes remove it after a minute";
-            find(Gravity::Leftover, &path, what.to_owned());
-        }
-        for path in self.files.walk().map_err(|e| self.error("list", "", e))? {
-            if names::node_of(&path).is_none() {
-                find(Gravity::Fault, &path, "not a record's file; it stands in nobody's way".to_owned());
-            }
-        }
-        Ok(findings)
+        self.found_wrong()
+    }
+
+    fn clean(&self) -> Result<Vec<Finding>> {
+        self.cleaned()
     }
 }
 
