@@ -8,8 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, guide, log, look, mail, outcome, place, pool, run, scope, settle, task, watch,
-    work,
+    acquire, check, control, doctor, graph, guide, list, log, look, mail, outcome, place, pool, run, scope,
+    settle, task, watch, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -121,7 +121,9 @@ commands! {
     /// Say why a node can or can't be taken now
     Why(Node), "why", NONE => look::why;
     /// List the nodes
-    List(List), "list", NONE => look::list;
+    List(List), "list", NONE => list::list;
+    /// Draw what waits for what, as text for Mermaid or Graphviz
+    Graph(Graph), "graph", NONE => graph::graph;
     /// Show what happened, the oldest first: to one node, to a scope's, to all
     Log(Log), "log", NONE => log::run;
     /// Show a live board: what runs where, what waits for what, what failed
@@ -142,8 +144,8 @@ commands! {
     Where(Nothing), "where", NONE => |_, context| place::locate(context);
     /// Make the claim directory
     Init(Nothing), "init", NONE => |_, context| place::init(context);
-    /// Check every record; mends nothing
-    Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
+    /// Check every record, receipt, roster, mailbox and hint
+    Doctor(Doctor), "doctor", NONE => doctor::run;
     /// List the claims that are over. Nobody has to wait for this: whoever wants such a node takes it
     Reap(Reap), "reap", NONE => place::reap;
     /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results

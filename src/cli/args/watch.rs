@@ -5,7 +5,7 @@ use std::time::Duration;
 use claimdir::time::parse_duration;
 use claimdir::{Error, Result};
 
-use super::Which;
+use super::Filter;
 
 /// A live board: what runs where, what waits for what, what failed.
 ///
@@ -21,7 +21,7 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "1s", default_value = "1s", value_parser = parse_interval)]
     pub(crate) interval: Duration,
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) filter: Filter,
     /// Print the board once, as plain text, and end; with --json, what it is made of. As wide and high as the terminal
     /// is, or as $COLUMNS and $LINES say, or 80 by 24
     #[arg(long)]

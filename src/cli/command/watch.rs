@@ -12,7 +12,8 @@ use crate::cli::watch::past::Past;
 use crate::cli::watch::run::{Source, frame, run as show, why_not};
 
 pub(crate) fn run(args: args::Watch, context: &Context) -> Result<Report> {
-    let asked = Asked { which: args.which, scope: context.scope()?, owner: context.global.owner.clone() };
+    args.filter.check()?;
+    let asked = Asked { filter: args.filter, scope: context.scope()?, owner: context.global.owner.clone() };
     if !args.once {
         if context.global.json {
             return Err(Error::usage("--json is for the board as it is now: add --once"));

@@ -21,7 +21,8 @@ RUNNING  who holds what. LEFT: how long the lease lasts, unless it is
          renewed; `process`: as long as its process lives; !: less than a
          fifth of it is left, so its holder may have died. GEN: the
          generation, which counts owners. TRY: the attempt, and how many a
-         task gets. WHERE: the host and the process.
+         task gets. ENGINE: what drives the holder. WHERE: its host and
+         process. Where room is short, some columns are left out.
 WAITING  what nobody can take yet: a task that must be done first, a path,
          a pool or a quota in the way, a delay, a block. AT MOST: when it
          passes by itself.

@@ -8,7 +8,7 @@ use claimdir::time::rfc3339;
 use claimdir::{Halt, PoolSeen, QuotaSeen, Scope};
 use serde_json::{Map, Value, json};
 
-use super::row::{Row, name};
+use super::row::Row;
 use crate::cli::args::StateFilter;
 use crate::cli::report::{halt_json, holder_json};
 
@@ -71,7 +71,7 @@ impl Counts {
     }
 
     fn json(&self) -> Value {
-        Value::Object(self.all().map(|(state, count)| (name(state).to_owned(), json!(count))).collect())
+        Value::Object(self.all().map(|(state, count)| (state.name().to_owned(), json!(count))).collect())
     }
 }
 

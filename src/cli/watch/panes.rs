@@ -4,7 +4,7 @@ use claimdir::domain::{Event, What};
 use claimdir::{PoolSeen, QuotaSeen};
 
 use super::model::{Board, Queue};
-use super::row::{Row, name};
+use super::row::Row;
 use super::state::Pane;
 use super::table::{Cell, Column, Line, Look};
 use super::text::{brief, span};
@@ -35,16 +35,17 @@ impl Pane {
     }
 
     pub(crate) fn columns(self) -> &'static [Column] {
-        const RUNNING: [Column; 9] = [
+        const RUNNING: [Column; 10] = [
             Column::text("", 48, 0),
             Column::text("OWNER", 24, 1),
+            Column::text("ENGINE", 16, 5),
             Column::number("LEFT", 0),
             Column::number("GEN", 4),
             Column::number("TRY", 3),
-            Column::text("WHERE", 28, 5),
-            Column::text("QUEUE", 16, 6),
+            Column::text("WHERE", 28, 6),
+            Column::text("QUEUE", 16, 7),
             Column::rest("PROGRESS", 2),
-            Column::text("TITLE", 32, 7),
+            Column::text("TITLE", 32, 8),
         ];
         const WAITING: [Column; 6] = [
             Column::text("", 48, 0),
@@ -120,6 +121,7 @@ impl Pane {
                 let cells = vec![
                     plain(&row.id),
                     plain(row.owner.as_deref().unwrap_or_default()),
+                    plain(row.engine.as_deref().unwrap_or_default()),
                     left(look),
                     plain(&row.generation.to_string()),
                     plain(&row.attempts()),
@@ -146,7 +148,7 @@ impl Pane {
                 let why = row.why.as_deref().unwrap_or("no reason was given");
                 let cells = vec![
                     plain(&row.id),
-                    (format!("{}: {why}", name(row.state)), Look::Bad),
+                    (format!("{}: {why}", row.state.name()), Look::Bad),
                     plain(&row.attempts()),
                     plain(row.owner.as_deref().unwrap_or_default()),
                     plain(&row.since_ms.map(|at| span(now_ms.saturating_sub(at))).unwrap_or_default()),
@@ -160,7 +162,7 @@ impl Pane {
                 let says = row.title.as_ref().or(row.why.as_ref()).cloned();
                 let cells = vec![
                     plain(&row.id),
-                    (name(row.state).to_owned(), look(row.state)),
+                    (row.state.name().to_owned(), look(row.state)),
                     plain(row.owner.as_deref().unwrap_or_default()),
                     left(Look::Plain),
                     plain(&row.generation.to_string()),

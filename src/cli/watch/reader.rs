@@ -215,8 +215,8 @@ pub(crate) fn nap(interval: Duration, cost: Duration) -> Duration {
     interval.max(cost.saturating_mul(10))
 }
 
-/// The processor's time that this thread has had.
+/// The processor's time that this process has had: a large directory is read by several threads.
 fn spent() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }

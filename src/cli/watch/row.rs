@@ -15,6 +15,8 @@ pub(crate) struct Row {
     pub(crate) state: StateFilter,
     /// Who holds it, or who ended or blocked it.
     pub(crate) owner: Option<String>,
+    /// What drives the holder, if that was said.
+    pub(crate) engine: Option<String>,
     /// The host and the process that took it.
     pub(crate) place: Option<String>,
     pub(crate) generation: u64,
@@ -28,6 +30,7 @@ pub(crate) struct Row {
     pub(crate) since_ms: Option<i64>,
     /// What it waits for, what is in its way, why it ended.
     pub(crate) why: Option<String>,
+    /// How far its holder is: who reads the node says so, since a brief look leaves it out.
     pub(crate) progress: Option<Value>,
     pub(crate) title: Option<String>,
     pub(crate) queue: Option<String>,
@@ -105,6 +108,7 @@ impl Row {
             id: node.id.as_str().to_owned(),
             state: StateFilter::Ready,
             owner: None,
+            engine: None,
             place: None,
             generation: node.generation,
             attempt: node.attempt,
@@ -113,7 +117,7 @@ impl Row {
             lease_ms: None,
             since_ms: task.map(|task| task.submitted_ms),
             why: None,
-            progress: node.progress.clone(),
+            progress: None,
             title: task.and_then(|task| task.title.clone()),
             queue: task.map(|task| task.queue.as_str().to_owned()),
             project: task.and_then(|task| task.project.as_ref()).map(|of| of.as_str().to_owned()),
@@ -125,6 +129,7 @@ impl Row {
         Row {
             state: StateFilter::Claimed,
             owner: Some(claim.owner.clone()),
+            engine: claim.engine.as_ref().map(|engine| engine.as_str().to_owned()),
             place: Some(format!("{}:{}", claim.host, claim.pid)),
             lease_ms: Some(claim.lease_ms),
             since_ms: Some(claim.acquired_ms),
@@ -175,8 +180,9 @@ impl Row {
     pub(crate) fn json(&self) -> Value {
         json!({
             "id": self.id,
-            "state": name(self.state),
+            "state": self.state.name(),
             "owner": self.owner,
+            "engine": self.engine,
             "place": self.place,
             "generation": self.generation,
             "attempt": self.attempt,
@@ -198,20 +204,6 @@ fn first_part(id: &NodeId) -> String {
 
 fn ended_well(node: &Node) -> bool {
     matches!(node.state, State::Done(_))
-}
-
-/// The state's name, as filters have it.
-pub(crate) fn name(state: StateFilter) -> &'static str {
-    match state {
-        StateFilter::Ready => "ready",
-        StateFilter::Waiting => "waiting",
-        StateFilter::Claimed => "claimed",
-        StateFilter::Blocked => "blocked",
-        StateFilter::Done => "done",
-        StateFilter::Failed => "failed",
-        StateFilter::Cancelled => "cancelled",
-        StateFilter::Expired => "expired",
-    }
 }
 
 /// A dependency that is not met, in a few words.

@@ -1,7 +1,7 @@
 //! What the person who looks has chosen: which pane, which row, which filter. Pure: keys go in, acts come out.
 
 use claimdir::NodeId;
-use claimdir::domain::Event;
+use claimdir::domain::{Event, natural};
 
 use super::inside::{Detail, Inside};
 use super::keys::Key;
@@ -388,7 +388,9 @@ fn scrolled(at: usize, key: Key, page: usize) -> usize {
 fn order(items: &mut [usize], rows: &[Row], sort: Sort, pane: Pane) {
     let row = |item: &usize| rows.get(*item);
     match sort {
-        Sort::Id => {}
+        Sort::Id => items.sort_by_cached_key(|item| {
+            row(item).and_then(|row| NodeId::new(row.id.as_str()).ok()).map(|id| natural(&id))
+        }),
         Sort::Owner => items.sort_by_key(|item| {
             let owner = row(item).and_then(|row| row.owner.as_deref());
             (owner.is_none(), owner)

@@ -22,7 +22,7 @@ use super::reader::nap;
 use super::row::Row;
 use super::state::{Act, Pane, Ui};
 use super::view;
-use crate::cli::args::{StateFilter, Which};
+use crate::cli::args::{Filter, StateFilter};
 
 fn id(text: &str) -> NodeId {
     NodeId::new(text).unwrap()
@@ -54,7 +54,7 @@ impl Scene {
     }
 
     fn take(&mut self, name: &str, owner: &str, lease: u64) -> &Lease {
-        let request = Acquire::by(owner).lease(Duration::from_secs(lease));
+        let request = Acquire::by(owner).engine(named("claude")).lease(Duration::from_secs(lease));
         let lease = self.directory.try_acquire(&id(name), &request).unwrap().unwrap();
         self.leases.push(lease);
         self.leases.last().unwrap()
@@ -108,6 +108,10 @@ impl Scene {
         ui.show(self.board());
         ui
     }
+}
+
+fn texts(all: &[&str]) -> Vec<String> {
+    all.iter().map(|text| (*text).to_owned()).collect()
 }
 
 fn row<'a>(board: &'a Board, name: &str) -> &'a Row {
@@ -177,15 +181,14 @@ fn only_what_is_asked_for_is_on_the_board() {
     let ids = |asked| {
         gather(&scene.directory, &asked).unwrap().rows.iter().map(|row| row.id.clone()).collect::<Vec<_>>()
     };
-    let which = |queue: Option<&str>, project: Option<&str>| Asked {
-        which: Which {
-            queue: queue.map(str::to_owned),
-            projects: project.map(str::to_owned).into_iter().collect(),
-        },
+    let which = |queue: &[&str], project: &[&str]| Asked {
+        filter: Filter { queues: texts(queue), projects: texts(project), ..Filter::default() },
         ..Asked::default()
     };
-    assert_eq!(ids(which(Some("ml"), None)), ["bad", "eval", "train"]);
-    assert_eq!(ids(which(None, Some("parser"))), ["design"]);
+    assert_eq!(ids(which(&["ml"], &[])), ["bad", "eval", "train"]);
+    assert_eq!(ids(which(&[], &["parser"])), ["design"]);
+    let failed = Filter { states: vec![StateFilter::Failed, StateFilter::Blocked], ..Filter::default() };
+    assert_eq!(ids(Asked { filter: failed, ..Asked::default() }), ["bad", "held"]);
     assert_eq!(ids(Asked { owner: Some("carol".into()), ..Asked::default() }), ["company:acme"]);
     let scope = claimdir::Scope::new("nightly").unwrap();
     scene.add("@nightly/lint", task());
@@ -217,7 +220,7 @@ fn a_small_frame_has_all_that_matters() {
 #[test]
 fn a_wide_frame_has_panes_side_by_side_and_more_columns() {
     let mut ui = Scene::full().ui();
-    line(&drawn(&mut ui, 120, 40), &["OWNER", "LEFT", "GEN", "WHERE", "QUEUE", "PROGRESS", "TITLE"]);
+    line(&drawn(&mut ui, 120, 40), &["OWNER", "ENGINE", "LEFT", "GEN", "WHERE", "QUEUE", "PROGRESS"]);
     let frame = drawn(&mut ui, 200, 60);
     line(&frame, &["RUNNING 3", "FAILED 1"]);
     line(&frame, &["train", "bob", "ml"]);
@@ -272,7 +275,14 @@ fn the_choice_stays_with_its_node() {
     press(&mut ui, "g");
     line(&drawn(&mut ui, 80, 24), &["> another"]);
     press(&mut ui, "s");
-    line(&drawn(&mut ui, 80, 24), &["| by node"]);
+    scene.take("TK-10", "dave", 30);
+    scene.take("TK-2", "dave", 60);
+    ui.show(scene.board());
+    press(&mut ui, "a");
+    let frame = drawn(&mut ui, 80, 24);
+    line(&frame, &["| by node"]);
+    let at = |name| frame.iter().position(|line| line.contains(name));
+    assert!(at("TK-2 ") < at("TK-10 "), "{}", frame.join("\n"));
 }
 
 #[test]
@@ -330,7 +340,7 @@ fn a_node_is_looked_into_and_scrolled() {
     past.newest(&Asked::default());
     ui.show_inside(Detail::read(&scene.directory, &id("n"), &past));
     let frame = drawn(&mut ui, 80, 24);
-    line(&frame, &["n claimed by alice, ends in"]);
+    line(&frame, &["n claimed by alice with claude, ends in"]);
     line(&frame, &["title a title"]);
     line(&frame, &["input {"]);
     line(&frame, &["NODE n", "lines 1 to 20 of 1"]);

@@ -7,7 +7,6 @@ use ratatui::layout::Rect;
 use super::help;
 use super::inside::Inside;
 use super::panes::look;
-use super::row::name;
 use super::state::{Pane, Ui};
 use super::table::{self, Frame, Line, Look, put};
 use super::text::{fit, span, width, wrapped};
@@ -99,7 +98,7 @@ fn status(ui: &Ui, frame: &mut Frame<'_>, y: u16) {
     let nodes = board.rows.len();
     say(format!("{nodes} node{}", if nodes == 1 { "" } else { "s" }), Look::Plain);
     for (state, count) in board.counts().all() {
-        say(format!("{count} {}", name(state)), look(state));
+        say(format!("{count} {}", state.name()), look(state));
     }
     let order = if ui.reversed { ", reversed" } else { "" };
     say(format!("| by {}{order}", ui.sort.name()), Look::Dim);

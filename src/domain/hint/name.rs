@@ -1,7 +1,7 @@
 //! Hints' names: an order that is the order of their turns, and at most some 256 names a folder.
 
-use super::{Mark, When, lane, optional};
-use crate::domain::Scope;
+use super::{Mark, When, lane_of, optional};
+use crate::domain::natural::{natural, of_natural};
 use crate::domain::record::Task;
 use crate::id::NodeId;
 
@@ -16,7 +16,7 @@ const TIMED: [(u32, u64); 3] = [(26, u64::MAX), (18, 0xff), (10, 0xff)];
 /// The last moment that a name can say: milliseconds in 48 bits.
 const LAST: u64 = (1 << 48) - 1;
 
-/// The longest run of digits that is ordered as a number.
+/// The longest length that the letter tells.
 const LONGEST: usize = 25;
 
 /// The name of a task's hint.
@@ -32,7 +32,7 @@ pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
 
 /// The name in the short folder, of a claim that ends with its process.
 pub(super) fn bound(task: &Task, mark: &Mark) -> String {
-    format!("{}/bound/{}", lane(&task.queue, Scope::of(&mark.id).as_ref()), leaf(mark))
+    format!("{}/bound/{}", lane_of(&mark.id, task), leaf(mark))
 }
 
 /// The name of a task's hint while `obstacle` is in its way, since `wall_ms`. `random` makes it one of its own.
@@ -46,8 +46,7 @@ pub(crate) const PARKED: &str = "parked";
 
 /// The folder of all hints of one queue, priority and project.
 fn run(task: &Task, mark: &Mark) -> String {
-    let lane = lane(&task.queue, Scope::of(&mark.id).as_ref());
-    format!("{lane}/{}/{}", task.priority, optional(task.project.as_ref()))
+    format!("{}/{}/{}", lane_of(&mark.id, task), task.priority, optional(task.project.as_ref()))
 }
 
 fn clamped(ms: i64) -> u64 {
@@ -67,7 +66,7 @@ fn time(shifts: &[(u32, u64)], ms: i64) -> String {
 }
 
 fn leaf(mark: &Mark) -> String {
-    format!("{}~{:x}.{:016x}", escaped(&mark.id), mark.version, mark.random)
+    format!("{}~{:x}-{:016x}", natural(&mark.id), mark.version, mark.random)
 }
 
 /// What the last part of a hint's name tells.
@@ -75,11 +74,15 @@ pub(super) fn mark_of(name: &str) -> Option<Mark> {
     let (rest, leaf) = name.rsplit_once('/')?;
     let leaf = if is_parked(rest) { leaf.rsplit_once('.')?.0 } else { leaf };
     let (head, tail) = leaf.rsplit_once('~')?;
-    let (version, random) = tail.split_once('.')?;
+    let (version, random, id_of) = match tail.split_once('-') {
+        Some((version, random)) => (version, random, of_natural as fn(&str) -> _),
+        // As they were named at first: an order, but not people's.
+        None => tail.split_once('.').map(|(version, random)| (version, random, unescaped as _))?,
+    };
     let times = if rest.ends_with("/bound") { 0 } else { 1 + usize::from(is_timed(rest)) };
     let id = (0..times).try_fold(head, |head, _| head.split_once('.').map(|(_, rest)| rest))?;
     Some(Mark {
-        id: unescaped(id)?,
+        id: id_of(id)?,
         version: u64::from_str_radix(version, 16).ok()?,
         random: u64::from_str_radix(random, 16).ok()?,
     })
@@ -107,8 +110,7 @@ pub(super) fn when_of(name: &str) -> Option<When> {
     Some(When::Timed { clock, mono_ms: number(first)?, wall_ms: number(rest.split_once('.')?.0)? })
 }
 
-/// An id as a part of a name, in an order in which `TK-2` comes before `TK-10`: each run of digits has its length
-/// before it, as a letter.
+/// An id as a part of a name that is in no order: each run of digits has its length before it, as a letter.
 pub(crate) fn escaped(id: &NodeId) -> String {
     let mut text = String::with_capacity(id.as_str().len() + 8);
     let mut rest = id.as_str();
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_read_back_and_are_ordered_as_people_count() {
+    fn ids_read_back() {
         let ids = [
             "TK-2",
             "TK-10",
@@ -199,8 +201,6 @@ mod tests {
         for text in ids {
             assert_eq!(unescaped(&escaped(&id(text))), Some(id(text)), "{text}");
         }
-        assert!(escaped(&id("TK-2")) < escaped(&id("TK-10")));
-        assert!(escaped(&id("TK-99/x")) < escaped(&id("TK-100/a")));
         for odd in ["+", "+z", "1", "+c1", "a/b"] {
             assert_eq!(unescaped(odd), None, "{odd}");
         }
@@ -229,11 +229,21 @@ mod tests {
             (mark_of(&aside), when_of(&aside)),
             (Some(mark.clone()), Some(When::Ready { since_ms: 1 << 40 }))
         );
-        let scoped = Mark { id: id("@s%2F1/x"), ..mark };
+        let scoped = Mark { id: id("@s%2F1/x"), ..mark.clone() };
         let name_in_scope = of(&task(None), &when_of(&name).unwrap(), &scoped);
         assert!(name_in_scope.starts_with("due/queues/a%2Fb/=s%2F1/5/"), "{name_in_scope}");
         assert_eq!(mark_of(&name_in_scope), Some(scoped));
         assert!(name.split('/').all(|part| part.len() < 100));
+        let before = name.replace(&leaf(&mark), "x+.y~+b1.+c02~11.ffffffffffffffff").replace("+c02", "+b2");
+        assert_eq!(mark_of(&before), Some(mark.clone()), "the names of before");
+        let turns = ["TK", "TK-2", "TK-2/a", "TK-9", "TK-10"].map(|text| {
+            of(
+                &task(None),
+                &When::Ready { since_ms: 1_700_000_000_000 },
+                &Mark { id: id(text), ..mark.clone() },
+            )
+        });
+        assert!(turns.is_sorted(), "of one moment they are ordered as people count: {turns:#?}");
         for odd in ["due", "due/x", "a/b.c~x.y", "a/0.1~1.1", ""] {
             assert_eq!(mark_of(odd), None, "{odd}");
         }
