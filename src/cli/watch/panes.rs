@@ -38,11 +38,11 @@ impl Pane {
         const RUNNING: [Column; 10] = [
             Column::text("", 48, 0),
             Column::text("OWNER", 24, 1),
-            Column::text("ENGINE", 16, 5),
+            Column::text("ENGINE", 16, 3),
             Column::number("LEFT", 0),
             Column::number("GEN", 4),
             Column::number("TRY", 3),
-            Column::text("WHERE", 28, 6),
+            Column::text("WHERE", 28, 5),
             Column::text("QUEUE", 16, 7),
             Column::rest("PROGRESS", 2),
             Column::text("TITLE", 32, 8),
