@@ -162,8 +162,6 @@ mod tests {
         assert!(name_in_scope.starts_with("due/queues/a%2Fb/=s%2F1/5/"), "{name_in_scope}");
         assert_eq!(mark_of(&name_in_scope), Some(scoped));
         assert!(name.split('/').all(|part| part.len() < 100));
-        let before = name.replace(&leaf(&mark), "x+.y~+b1.+c02~11.ffffffffffffffff").replace("+c02", "+b2");
-        assert_eq!(mark_of(&before), Some(mark.clone()), "the names of before");
         let turns = ["TK", "TK-2", "TK-2/a", "TK-9", "TK-10"].map(|text| {
             of(
                 &task(None),
