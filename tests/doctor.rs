@@ -39,7 +39,7 @@ fn files(world: &World, below: &str) -> Vec<PathBuf> {
 
 /// The hints of a task.
 fn hints(world: &World, id: &str) -> Vec<PathBuf> {
-    let of = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().contains(&format!("{id}%7E"));
+    let of = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().contains(&format!("{id}+-%7E"));
     files(world, "due").into_iter().filter(of).collect()
 }
 
@@ -197,7 +197,7 @@ fn what_may_still_be_added_and_what_somebody_wrote_is_left() {
     let world = world();
     world.say("add n");
     let own = hints(&world, "n").remove(0);
-    let other = own.to_str().unwrap().replace(".n%7E1", ".m%7E1");
+    let other = own.to_str().unwrap().replace(".n+-%7E1", ".m+-%7E1");
     fs::write(&other, "").unwrap();
     let strange = world.dir().join(".store/due/queues/notes");
     fs::write(&strange, "mine").unwrap();
