@@ -311,7 +311,7 @@ fn what_is_put_aside_moves_from_one_obstacle_to_the_next() {
             found.iter().any(|hint| hint.contains(&format!("/parked/{obstacle}"))),
             "{obstacle}: {found:?}"
         );
-        assert_eq!(found.iter().filter(|hint| hint.contains(".x~")).count(), 1, "{found:?}");
+        assert_eq!(found.iter().filter(|hint| hint.contains(".x+-~")).count(), 1, "{found:?}");
     };
     let next = || directory.try_next(&any()).unwrap().map(|lease| lease.leave());
     assert!(next().is_ok(), "the one behind it is taken");

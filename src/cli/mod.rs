@@ -9,6 +9,7 @@
 mod args;
 mod command;
 mod context;
+mod diagram;
 mod json;
 mod progress;
 mod report;

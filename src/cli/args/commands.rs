@@ -8,8 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, doctor, guide, list, log, look, mail, outcome, place, pool, run, scope, settle,
-    task, work,
+    acquire, check, control, doctor, graph, guide, list, log, look, mail, outcome, place, pool, run, scope,
+    settle, task, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -122,6 +122,8 @@ commands! {
     Why(Node), "why", NONE => look::why;
     /// List the nodes
     List(List), "list", NONE => list::list;
+    /// Draw what waits for what, as text for Mermaid or Graphviz
+    Graph(Graph), "graph", NONE => graph::graph;
     /// Show what happened, the oldest first: to one node, to a scope's, to all
     Log(Log), "log", NONE => log::run;
     /// Messages in boxes: reading hands them out, and only the reader's own word moves on

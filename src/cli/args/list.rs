@@ -53,6 +53,26 @@ pub(crate) struct List {
     pub(crate) paths: bool,
 }
 
+#[derive(clap::Args, Debug)]
+pub(crate) struct Graph {
+    /// Only what this task depends on, and what depends on it
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// What draws it
+    #[arg(long, value_enum, default_value = "mermaid")]
+    pub(crate) format: Format,
+}
+
+/// What draws a graph.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A flowchart, as in Markdown
+    Mermaid,
+    /// A digraph, for Graphviz
+    Dot,
+}
+
 /// What nodes are ordered by; those that have none of it come last, and alike ones in the natural order of their ids.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {

@@ -19,7 +19,7 @@ use clap::{ArgAction, Parser};
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
 pub(crate) use guide::{Completions, Man, Shell};
-pub(crate) use list::{List, Order, StateFilter};
+pub(crate) use list::{Format, Graph, List, Order, StateFilter};
 pub(crate) use log::Log;
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};

@@ -161,7 +161,7 @@ impl Place {
     }
 }
 
-fn unreadable_json(unreadable: &[Unreadable]) -> Vec<Value> {
+pub(super) fn unreadable_json(unreadable: &[Unreadable]) -> Vec<Value> {
     let json = |bad: &Unreadable| json!({"id": bad.id.as_str(), "code": bad.error.code().name(), "message": bad.error.to_string()});
     unreadable.iter().map(json).collect()
 }
