@@ -39,7 +39,7 @@ fn files(world: &World, below: &str) -> Vec<PathBuf> {
 
 /// The hints of a task.
 fn hints(world: &World, id: &str) -> Vec<PathBuf> {
-    let of = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().contains(&format!("{id}%7E"));
+    let of = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().contains(&format!("{id}+-%7E"));
     files(world, "due").into_iter().filter(of).collect()
 }
 
@@ -197,7 +197,7 @@ fn what_may_still_be_added_and_what_somebody_wrote_is_left() {
     let world = world();
     world.say("add n");
     let own = hints(&world, "n").remove(0);
-    let other = own.to_str().unwrap().replace(".n%7E1", ".m%7E1");
+    let other = own.to_str().unwrap().replace(".n+-%7E1", ".m+-%7E1");
     fs::write(&other, "").unwrap();
     let strange = world.dir().join(".store/due/queues/notes");
     fs::write(&strange, "mine").unwrap();
@@ -267,7 +267,7 @@ fn who_was_not_told_is_told() {
     assert_eq!(next(&world), "second");
     // And one that never waited for it.
     fs::create_dir_all(registration.parent().unwrap()).unwrap();
-    fs::write(registration.with_file_name("third"), "").unwrap();
+    fs::write(registration.with_file_name("third+-"), "").unwrap();
     let answer: Value = world.json("doctor").expect(0);
     assert!(
         found(&answer).iter().any(|it| it.1.contains("\"third\" does not wait for \"first\"")),
@@ -374,7 +374,7 @@ fn intents_and_blobs_of_writers_that_died_are_removed() {
     mends(&world, "leftover", "left over by a process that died", 2);
     let token = world.take("n").token;
     world.say(&format!("release n --token {token}"));
-    let blobs = world.dir().join(".store/blobs/n");
+    let blobs = world.dir().join(".store/blobs/n+-");
     fs::create_dir_all(&blobs).unwrap();
     fs::write(blobs.join("result-1-0123456789abcdef0123456789abcdef"), "{").unwrap();
     mends(&world, "leftover", "no record names it", 1);

@@ -3,7 +3,7 @@
 
 use super::Directory;
 use crate::domain::hint::{self, Plan, When};
-use crate::domain::{Need, Node, WriteId};
+use crate::domain::{Need, Node, WriteId, natural, of_natural};
 use crate::error::{Code, Result};
 use crate::id::NodeId;
 use crate::store::{Key, Prefix};
@@ -61,7 +61,7 @@ impl Directory {
         loop {
             let page = self.store.list(&Prefix::Internal(&folder), after.as_ref().map(Key::name), PAGE)?;
             for key in &page {
-                let id = key.name().rsplit('/').next().and_then(hint::unescaped);
+                let id = key.name().rsplit('/').next().and_then(of_natural);
                 match id.map_or(Ok(None), |id| self.node(&id)) {
                     // What has been taken meanwhile has been led to.
                     Ok(Some(waiting)) if waiting.claim().is_none() => self.hint_anew(&waiting)?,
@@ -151,5 +151,5 @@ impl Directory {
 }
 
 pub(super) fn dependent(on: &NodeId, waiting: &NodeId) -> Result<Key> {
-    Key::internal(format!("{}/{}", hint::dependents(on), hint::escaped(waiting)))
+    Key::internal(format!("{}/{}", hint::dependents(on), natural(waiting)))
 }

@@ -48,6 +48,7 @@ pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_
 pub use message::WorkKey;
 pub(crate) use message::message_id;
 pub use natural::natural;
+pub(crate) use natural::of_natural;
 pub(crate) use over::{ended_by_time, over};
 pub(crate) use quota::Quota;
 pub use quota::Rate;

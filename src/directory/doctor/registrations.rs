@@ -3,8 +3,7 @@
 use super::{Suspect, Visit};
 use crate::directory::Directory;
 use crate::directory::hints::dependent;
-use crate::domain::hint::{self, unescaped};
-use crate::domain::{Need, Node};
+use crate::domain::{Need, Node, hint, of_natural};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Finding, Gravity, Key, Prefix};
@@ -43,7 +42,7 @@ impl Visit<'_> {
         for part in self.directory.store.parts(hint::DEPENDENTS)? {
             let folder = format!("{}/{part}", hint::DEPENDENTS);
             let keys = self.directory.store.list(&Prefix::Internal(&folder), None, usize::MAX)?;
-            let on = unescaped(&part);
+            let on = of_natural(&part);
             for key in &keys {
                 match on.as_ref().zip(waiting(key)) {
                     Some((on, waiting)) => self.registration(on, &waiting, key),
@@ -117,7 +116,7 @@ impl Directory {
 
 /// Who is registered under this key.
 fn waiting(key: &Key) -> Option<NodeId> {
-    key.name().rsplit('/').next().and_then(unescaped)
+    key.name().rsplit('/').next().and_then(of_natural)
 }
 
 /// Is the task `on` met? One that can't be read is not.

@@ -22,11 +22,12 @@ mod name;
 mod obstacle;
 
 use super::Scope;
+use super::natural::natural;
 use super::record::{Claim, Moment, Name, Node, State, Task};
 use super::standing::Facts;
 use crate::host::Place;
 use crate::id::NodeId;
-pub(crate) use name::{PARKED, escaped, parked, unescaped};
+pub(crate) use name::{PARKED, parked};
 pub(crate) use obstacle::obstacle;
 
 /// The folder of all that one queue's workers look at.
@@ -57,7 +58,7 @@ pub(crate) const DEPENDENTS: &str = "dependents";
 
 /// The folder of those who wait for `on`.
 pub(crate) fn dependents(on: &NodeId) -> String {
-    format!("{DEPENDENTS}/{}", escaped(on))
+    format!("{DEPENDENTS}/{}", natural(on))
 }
 
 /// The clock of `place` in names: no other boot's, and no other time namespace's.
