@@ -10,6 +10,7 @@ mod args;
 mod command;
 mod context;
 mod json;
+mod page;
 mod progress;
 mod report;
 mod run;
