@@ -9,12 +9,14 @@
 mod args;
 mod command;
 mod context;
+mod diagram;
 mod json;
 mod page;
 mod progress;
 mod report;
 mod run;
 mod stream;
+mod table;
 mod text;
 mod work;
 

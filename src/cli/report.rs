@@ -187,6 +187,14 @@ impl Report {
         }
     }
 
+    /// With these fields of its own.
+    pub(crate) fn with_fields(mut self, fields: Value) -> Report {
+        if let Value::Object(fields) = fields {
+            self.fields = fields;
+        }
+        self
+    }
+
     /// What to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Report {
         self.hint = Some(hint.into());
@@ -371,6 +379,7 @@ pub(crate) fn holder_json(holder: &Holder) -> Value {
         "generation": holder.generation,
         "expires_at": rfc3339(holder.expires_ms),
         "remaining_ms": holder.remaining_ms,
+        "engine": holder.engine.as_ref().map(|engine| engine.as_str()),
     })
 }
 

@@ -70,10 +70,10 @@ impl Directory {
 
     /// What keeps the journal from being written or read. What it says is nobody's concern.
     pub(super) fn examine_journal(&self) -> Vec<Finding> {
-        let fault = |place: String, error: Error| Finding {
-            gravity: Gravity::Fault,
-            place,
-            what: format!("what happens is not written down there: {error}"),
+        let fault = |place: String, error: Error| {
+            let what = format!("what happens is not written down there: {error}");
+            let next = "look at it, and move it elsewhere yourself; all else goes on without";
+            Finding::new(Gravity::Fault, place, what, next)
         };
         let days = match self.days() {
             Ok(days) => days,

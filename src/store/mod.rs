@@ -191,6 +191,11 @@ pub trait Store: Send + Sync {
 
     /// What is wrong with the store beside its cells' contents, or left over.
     fn inspect(&self) -> Result<Vec<Finding>>;
+
+    /// Removes what writers that died have left, as far as that can do no harm to one that lives. What it removed.
+    fn clean(&self) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
 }
 
 /// [`Store::parts`] by [`Store::list`]: the first key below each part.
@@ -243,6 +248,27 @@ pub struct Finding {
     pub place: String,
     /// What was found.
     pub what: String,
+    /// What to do next; of something that could not be mended also why.
+    pub next: String,
+    /// Is it no longer so?
+    pub mended: bool,
+}
+
+impl Finding {
+    /// One that is as it was found.
+    pub fn new(
+        gravity: Gravity,
+        place: impl Into<String>,
+        what: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Finding {
+        Finding { gravity, place: place.into(), what: what.into(), next: next.into(), mended: false }
+    }
+
+    /// Is it still to be mended, and something to mend?
+    pub fn is_fault(&self) -> bool {
+        self.gravity == Gravity::Fault && !self.mended
+    }
 }
 
 /// How bad a finding is.

@@ -13,6 +13,7 @@
 
 mod disk;
 mod engine;
+mod inspect;
 mod intent;
 mod layout;
 mod listing;
