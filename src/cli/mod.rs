@@ -11,6 +11,7 @@ mod command;
 mod context;
 mod diagram;
 mod json;
+mod page;
 mod progress;
 mod report;
 mod run;

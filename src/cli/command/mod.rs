@@ -11,6 +11,7 @@ pub(super) mod log;
 pub(super) mod look;
 pub(super) mod mail;
 pub(super) mod outcome;
+pub(super) mod page;
 pub(super) mod place;
 pub(super) mod pool;
 pub(super) mod run;
