@@ -137,8 +137,12 @@ impl Context {
     }
 
     pub(crate) fn open(&self, located: &Located) -> Result<Directory> {
-        let options = Options { sync: !self.global.no_sync, allow_shared: self.global.allow_shared_fs };
-        Directory::open_with(&located.path, options)
+        Directory::open_with(&located.path, self.options())
+    }
+
+    /// How it is opened.
+    pub(crate) fn options(&self) -> Options {
+        Options { sync: !self.global.no_sync, allow_shared: self.global.allow_shared_fs }
     }
 
     /// Opens the claim directory to write to it; that it will be made is noted.

@@ -18,6 +18,7 @@ mod run;
 mod stream;
 mod table;
 mod text;
+mod watch;
 mod work;
 
 use std::mem::ManuallyDrop;

@@ -18,4 +18,5 @@ pub(super) mod run;
 pub(super) mod scope;
 pub(super) mod settle;
 pub(super) mod task;
+pub(super) mod watch;
 pub(super) mod work;
