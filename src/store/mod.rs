@@ -5,6 +5,8 @@
 //! engine to what stands here.
 
 pub mod contract;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 pub mod files;
 mod memory;
 mod stream;
@@ -161,6 +163,11 @@ pub trait Store: Send + Sync {
 
     /// Makes what the store needs before its first write, which otherwise makes it. `false`: it was there.
     fn prepare(&self) -> Result<bool>;
+
+    /// How far apart the wall clocks of those who share the store may be. One machine has one clock.
+    fn skew(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Where the store is, for people.
     fn place(&self, key: Option<&Key>) -> String;
