@@ -76,6 +76,21 @@ impl Directory {
         Ok(Directory::over(Arc::new(store), host))
     }
 
+    /// Opens the claim directory on etcd at `address`. Nothing is sent before the first call.
+    ///
+    /// # Errors
+    ///
+    /// [`Usage`](crate::Code::Usage) if its CA file can't be used. What etcd itself says comes with the first call.
+    #[cfg(feature = "etcd")]
+    pub fn open_etcd(
+        address: &crate::store::etcd::Address,
+        options: crate::store::etcd::Options,
+    ) -> Result<Directory> {
+        let host: Arc<dyn Host> = Arc::new(Os::new());
+        let store = crate::store::etcd::EtcdStore::open(address, options, host.clone())?;
+        Ok(Directory::over(Arc::new(store), host))
+    }
+
     /// Makes the directory now, rather than at the first write. `false`: it was there already.
     pub fn create(&self) -> Result<bool> {
         self.store.prepare()

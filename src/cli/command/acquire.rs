@@ -199,16 +199,20 @@ fn blob_json(directory: &Directory, node: &Node, blob: &Blob) -> serde_json::Val
 }
 
 fn export_lines(token: &Token, node: &Node, context: &Context, directory: &Directory) -> Vec<String> {
-    let dir = context.dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
+    let dir = context.dir_for_shell();
     let (generation, attempt) = (node.generation.to_string(), node.attempt.to_string());
     let variables = [
         ("CLAIM_ID", node.id.as_str()),
         ("CLAIM_TOKEN", token.reveal()),
         ("CLAIM_GENERATION", &generation),
         ("CLAIM_ATTEMPT", &attempt),
-        ("CLAIMS_DIR", &dir),
     ];
-    let exported = variables.iter().map(|(name, value)| format!("export {name}={}", shell_word(value)));
+    let dir = dir.as_deref().map(|dir| ("CLAIMS_DIR", dir));
+    let exported = variables
+        .iter()
+        .copied()
+        .chain(dir)
+        .map(|(name, value)| format!("export {name}={}", shell_word(value)));
     // For the shell alone: the environment of a program has no room for a large one.
     let input = node.task.as_ref().map(|task| match &task.input_blob {
         None => format!("CLAIM_INPUT={}; unset CLAIM_INPUT_FILE", shell_word(&task.input.to_string())),
