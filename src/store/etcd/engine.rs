@@ -20,6 +20,8 @@ use crate::store::{Finding, Key, MAX_CELL_BYTES, Measured, Prefix, Replaced, Sto
 const FORMAT: u64 = 1;
 /// How many keys are listed at once.
 const PAGE: usize = 4096;
+/// Idle waiters of many machines look this often: each look is some requests.
+const GLANCE: Duration = Duration::from_millis(200);
 /// Up to which size the expected value is sent along to be compared. A larger one is read and compared here, which
 /// costs a round trip and spares the room for the new value.
 const BY_VALUE: usize = 64 << 10;
@@ -222,6 +224,10 @@ impl Store for EtcdStore {
         self.create(&self.keys.of(key), bytes)
     }
 
+    fn makes_whole(&self) -> bool {
+        true
+    }
+
     fn publish_from(&self, key: &Key, from: &mut Measured<'_>) -> Result<bool> {
         let mut start = Vec::new();
         let is_more = pieces::fill(&mut start, pieces::MOST, from)?;
@@ -248,6 +254,10 @@ impl Store for EtcdStore {
 
     fn hint(&self, key: &Key) -> Result<()> {
         self.put(&self.keys.of(key), b"")
+    }
+
+    fn keeps_hints(&self) -> bool {
+        true
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
@@ -312,6 +322,10 @@ impl Store for EtcdStore {
         let missing = !self.made.load(Ordering::Relaxed);
         self.ready()?;
         Ok(missing)
+    }
+
+    fn glance(&self) -> Duration {
+        GLANCE
     }
 
     fn skew(&self) -> Duration {

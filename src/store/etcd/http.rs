@@ -288,18 +288,26 @@ fn fault_of(error: &ureq::Error) -> Fault {
     let sent = match error {
         ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => false,
         ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => false,
-        ureq::Error::Io(error) => {
-            !matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
-        }
-        ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::BadUri(_) => {
+        // What the other side sent is no TLS that is trusted here.
+        error if is_of_tls(error) => {
             let message = format!("no safe connection to etcd: {}", told(error));
             return Fault::Final(Error::new(Code::StoreUnavailable, message).hint(
                 "is the server's certificate signed by the CA that the address names (?ca=FILE), or by a public one?",
             ));
         }
+        ureq::Error::Io(error) => {
+            !matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
+        }
         _ => true,
     };
     Fault::Passing { why: told(error), sent }
+}
+
+fn is_of_tls(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
+        error => matches!(error, ureq::Error::Tls(_) | ureq::Error::Rustls(_)),
+    }
 }
 
 /// An answer that is none.
