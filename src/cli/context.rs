@@ -68,6 +68,11 @@ impl Context {
         Ok(self.located.get_or_init(|| located))
     }
 
+    /// Where a directory is that another argument names.
+    pub(crate) fn named(path: &Path, locate: impl Fn(&Places<'_>) -> Result<Located>) -> Result<Located> {
+        locate(&Places { argument: Some(path), variable: None, cwd: &Self::cwd()? })
+    }
+
     /// The directory, where it was found to be, for answers.
     pub(crate) fn dir(&self) -> Option<&PathBuf> {
         self.located.get().map(|located| &located.path)

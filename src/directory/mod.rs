@@ -3,6 +3,7 @@
 mod blobs;
 mod claims;
 mod control;
+mod copy;
 mod gates;
 mod hints;
 mod keeper;
@@ -36,6 +37,7 @@ use crate::store::Store;
 use crate::store::files::{FileStore, Options};
 
 pub use blobs::Opened;
+pub use copy::Copied;
 pub use lease::{Lease, Ran, Unsettled};
 pub use look::{Checkup, Seen, Unreadable};
 pub use mail::MailSeen;

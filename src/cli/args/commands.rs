@@ -134,7 +134,9 @@ commands! {
     /// End a queue's pause
     Resume(Resume), "resume", NONE => scope::resume;
     /// Say which claim directory is used and why, and who the owner is
-    Where(Nothing), "where", NONE => |_, context| place::locate(context);
+    Where(Nothing), "where", NONE => |_, context| place::located(context);
+    /// Copy all there is to another claim directory, as from a folder to etcd; generations and tokens stay
+    Copy(Copy), "copy", NONE => place::copy;
     /// Make the claim directory
     Init(Nothing), "init", NONE => |_, context| place::init(context);
     /// Check every record; mends nothing

@@ -67,6 +67,20 @@ pub(crate) struct Global {
     pub(crate) max_skew: Option<Duration>,
 }
 
+/// From where to where. Nobody should write there meanwhile.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Copy {
+    /// The claim directory that is copied; it stays as it is
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: PathBuf,
+    /// Where to: a folder or an address, with nothing there yet
+    #[arg(long, value_name = "DIR|URL")]
+    pub(crate) to: PathBuf,
+    /// Copy although claims are live: their holders must go on there
+    #[arg(long)]
+    pub(crate) live: bool,
+}
+
 /// No arguments.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Nothing {}

@@ -168,7 +168,7 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         fields["title"] = json!(task.title);
         fields["input"] = task.input.clone();
         if let Some(blob) = &task.input_blob {
-            fields["input_blob"] = blob_json(&directory, node, blob);
+            fields["input_blob"] = blob_json(blob_file(context, &directory, node, blob), blob);
         }
     }
     let mut report = Report::yes(line, fields);
@@ -192,9 +192,13 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
     })
 }
 
-/// Where a worker finds an input that is too large for the answer.
-fn blob_json(directory: &Directory, node: &Node, blob: &Blob) -> serde_json::Value {
-    let path = directory.blob_place(node, blob).ok();
+/// Where a worker finds an input that is too large for the answer; `None`: in no file.
+fn blob_file(context: &Context, directory: &Directory, node: &Node, blob: &Blob) -> Option<String> {
+    context.located().ok().filter(|located| located.is_folder())?;
+    directory.blob_place(node, blob).ok()
+}
+
+fn blob_json(path: Option<String>, blob: &Blob) -> serde_json::Value {
     json!({"path": path, "bytes": blob.bytes, "hash": blob.hash})
 }
 
@@ -216,10 +220,10 @@ fn export_lines(token: &Token, node: &Node, context: &Context, directory: &Direc
     // For the shell alone: the environment of a program has no room for a large one.
     let input = node.task.as_ref().map(|task| match &task.input_blob {
         None => format!("CLAIM_INPUT={}; unset CLAIM_INPUT_FILE", shell_word(&task.input.to_string())),
-        Some(blob) => {
-            let path = directory.blob_place(node, blob).unwrap_or_default();
-            format!("unset CLAIM_INPUT; CLAIM_INPUT_FILE={}", shell_word(&path))
-        }
+        Some(blob) => match blob_file(context, directory, node, blob) {
+            Some(path) => format!("unset CLAIM_INPUT; CLAIM_INPUT_FILE={}", shell_word(&path)),
+            None => "unset CLAIM_INPUT CLAIM_INPUT_FILE".to_owned(),
+        },
     });
     exported.chain(input).collect()
 }
