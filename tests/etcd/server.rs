@@ -1,8 +1,12 @@
 //! Real etcd servers on loopback, which end with the test.
 
+#![allow(dead_code, reason = "each program uses its part")]
+#![allow(unreachable_pub, reason = "one module for several programs")]
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,6 +18,10 @@ use tempfile::TempDir;
 pub struct Cluster {
     pub nodes: Vec<Node>,
     folder: TempDir,
+    /// Does it speak HTTPS to clients?
+    secure: bool,
+    /// Does it wait for the disk?
+    synced: bool,
 }
 
 /// One of them.
@@ -32,13 +40,43 @@ struct Running {
 impl Cluster {
     /// So many servers, once they answer.
     pub fn start(count: usize) -> Cluster {
-        let ports = free_ports(2 * count);
-        let nodes =
-            ports.chunks(2).map(|pair| Node { port: pair[0], peer: pair[1], running: None }).collect();
-        let mut cluster = Cluster { nodes, folder: tempfile::tempdir().unwrap() };
+        let mut cluster = Cluster::prepare(count, false);
         (0..count).for_each(|at| cluster.begin(at));
         cluster.wait();
         cluster
+    }
+
+    /// One that speaks HTTPS.
+    pub fn start_secure() -> Cluster {
+        let mut cluster = Cluster::prepare(1, true);
+        cluster.begin(0);
+        cluster.wait();
+        cluster
+    }
+
+    /// One that waits for the disk, for benchmarks: what a power cut takes is not tested, and a slow disk would make
+    /// all tests slow.
+    pub fn start_synced() -> Cluster {
+        let mut cluster = Cluster { synced: true, ..Cluster::prepare(1, false) };
+        cluster.begin(0);
+        cluster.wait();
+        cluster
+    }
+
+    fn prepare(count: usize, secure: bool) -> Cluster {
+        let ports = free_ports(2 * count);
+        let node = |pair: &[u16]| Node { port: pair[0], peer: pair[1], running: None };
+        Cluster {
+            nodes: ports.chunks(2).map(node).collect(),
+            folder: tempfile::tempdir().unwrap(),
+            secure,
+            synced: false,
+        }
+    }
+
+    /// The certificate that the one of a server is signed with, which speaks HTTPS.
+    pub fn ca() -> PathBuf {
+        tls("ca.pem")
     }
 
     /// Starts the server, also one that was stopped, with what it knew.
@@ -46,18 +84,24 @@ impl Cluster {
         let all: Vec<String> =
             self.nodes.iter().map(|node| format!("n{0}=http://127.0.0.1:{0}", node.peer)).collect();
         let node = &self.nodes[at];
+        let scheme = if self.secure { "https" } else { "http" };
         let folder = self.folder.path().join(node.port.to_string());
         let log = fs::File::options().create(true).append(true).open(folder.with_extension("log")).unwrap();
         let (client, peer) =
-            (format!("http://127.0.0.1:{}", node.port), format!("http://127.0.0.1:{}", node.peer));
+            (format!("{scheme}://127.0.0.1:{}", node.port), format!("http://127.0.0.1:{}", node.peer));
         let mut command = Command::new("sh");
         command.args(["-c", r#""$@" & echo $!; read -r _; kill -9 $!"#, "sh"]);
         command.arg(etcd_bin_vendored::etcd_bin_path().unwrap()).args(["--name", &format!("n{}", node.peer)]);
         command.arg("--data-dir").arg(&folder).args(["--initial-cluster", &all.join(",")]);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        // What a power cut takes is not tested here, and a slow disk would make everything slow.
-        command.args(["--unsafe-no-fsync", "--log-level", "warn"]);
+        command.args(["--log-level", "warn"]);
+        if !self.synced {
+            command.arg("--unsafe-no-fsync");
+        }
+        if self.secure {
+            command.arg("--cert-file").arg(tls("server.pem")).arg("--key-file").arg(tls("server.key"));
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut shell = command.spawn().unwrap();
         let mut pid = String::new();
@@ -76,11 +120,32 @@ impl Cluster {
     /// The address of the directory with this prefix, with all servers.
     pub fn url(&self, prefix: &str) -> String {
         let hosts: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
-        format!("etcd://{}/{prefix}", hosts.join(","))
+        let hosts = hosts.join(",");
+        match self.secure {
+            true => format!("etcds://{hosts}/{prefix}?ca={}", Cluster::ca().display()),
+            false => format!("etcd://{hosts}/{prefix}"),
+        }
     }
 
     pub fn directory(&self, prefix: &str) -> Directory {
         Directory::open_etcd(&Address::parse(&self.url(prefix)).unwrap(), Options::default()).unwrap()
+    }
+
+    /// What befalls one of the servers: the leader is killed and comes back, or another is frozen for a while.
+    pub fn trouble(&mut self, turn: usize) {
+        let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
+        pause(1_500);
+        let leader = self.leader();
+        if turn.is_multiple_of(2) {
+            self.nodes[leader].kill();
+            pause(2_000);
+            self.begin(leader);
+        } else {
+            let other = (leader + turn) % self.nodes.len();
+            self.nodes[other].signal("-STOP");
+            pause(2_500);
+            self.nodes[other].signal("-CONT");
+        }
     }
 
     /// Which server leads.
@@ -113,6 +178,10 @@ impl Node {
         serde_json::from_slice(&answer.body_mut().read_to_vec().unwrap_or_default()).unwrap_or_default()
     }
 
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         self.running = None;
@@ -131,6 +200,11 @@ impl Drop for Running {
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
     }
+}
+
+/// A certificate or a key, for tests alone.
+fn tls(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/etcd/tls").join(name)
 }
 
 fn free_ports(count: usize) -> Vec<u16> {
