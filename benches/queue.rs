@@ -1,5 +1,8 @@
 //! Tasks a second, through the library's worker and through `claim work`, beside a queue on SQLite with the same
 //! durability. `BENCH_PEERS` names the other's program (`benches/peers`), `BENCH_TASKS` how many tasks.
+//!
+//! "The bare calls" are what as many threads do that make only the file-system calls that two swaps and their hints
+//! can't do without: from there to SQLite is the price of a file a task, from there to ours is what is ours.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that can't go on has failed")]
 
@@ -12,7 +15,11 @@ use claimdir::store::files::Options;
 use claimdir::{Acquire, Directory, Next, NodeId, Stop, Worker};
 use serde_json::json;
 
+mod bare;
 mod table;
+
+/// How many threads take tasks.
+const WORKERS: u64 = 8;
 
 fn main() {
     let tasks: u64 = std::env::var("BENCH_TASKS").map_or(10_000, |text| text.parse().unwrap());
@@ -27,8 +34,15 @@ fn main() {
         for sync in [true, false] {
             let how = format!("{name}, {}", if sync { "synced" } else { "unsynced" });
             let ours = thrice(folder, |path| Some(consumed(path, sync, tasks)));
-            let theirs = thrice(folder, |path| sqlite(path, sync, tasks, 8, &[]));
-            row(&format!("8 workers, {how}"), ours, theirs);
+            let theirs = thrice(folder, |path| sqlite(path, sync, tasks, WORKERS, &[]));
+            row(&format!("{WORKERS} workers, {how}"), ours, theirs);
+            let bare = thrice(folder, |path| Some(bare::tasks(path, sync, tasks, WORKERS)));
+            table::row(
+                &format!("{WORKERS} workers beside the bare calls, {how}"),
+                &format!("{ours:.0} tasks/s, bare {bare:.0}"),
+                bare / ours,
+                2.0,
+            );
             let ours = thrice(folder, |path| Some(worked(path, sync, tasks / 10)));
             let theirs = thrice(folder, |path| sqlite(path, sync, tasks / 10, 2, &["true"]));
             row(&format!("work -- true, 2 at once, {how}"), ours, theirs);
@@ -56,7 +70,7 @@ fn filled(path: &Path, sync: bool, tasks: u64) -> Directory {
 
 fn consumed(path: &Path, sync: bool, tasks: u64) -> f64 {
     let directory = filled(path, sync, tasks);
-    let worker = Worker::on(Next::of(Acquire::by("w"))).concurrency(8).max(tasks);
+    let worker = Worker::on(Next::of(Acquire::by("w"))).concurrency(WORKERS as usize).max(tasks);
     let start = Instant::now();
     let worked =
         directory.consume(&worker, &Stop::new(), |_| Ok(json!(null)), |trouble, _| println!("{trouble}"));

@@ -6,76 +6,103 @@
 use std::io;
 use std::path::Path;
 
-/// Why a command did not say yes, as printed in the `code` field of a JSON answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Code {
+macro_rules! codes {
+    ($($(#[doc = $about:literal])+ $code:ident => $exit:literal, $name:literal;)+) => {
+        /// Why a command did not say yes, as printed in the `code` field of a JSON answer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[doc = $about])+ $code,)+
+        }
+
+        impl Code {
+            /// All of them, in the order of their exit codes.
+            pub const ALL: &[Code] = &[$(Code::$code),+];
+
+            /// The name in JSON.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Code::$code => $name,)+
+                }
+            }
+
+            /// The exit code of the command that answers with this code.
+            pub fn exit(self) -> u8 {
+                match self {
+                    $(Code::$code => $exit,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
     /// Another claim on the node is live.
-    ClaimHeld,
+    ClaimHeld => 1, "CLAIM_HELD";
     /// The node has ended as done.
-    AlreadyDone,
+    AlreadyDone => 1, "ALREADY_DONE";
     /// An earlier call of the same request has taken the node to do the same work.
-    AlreadyRun,
+    AlreadyRun => 1, "ALREADY_RUN";
     /// There is nothing to take or to read.
-    NothingEligible,
+    NothingEligible => 1, "NOTHING_ELIGIBLE";
     /// There is no such node.
-    NotFound,
-    /// The command line or an argument is wrong.
-    Usage,
-    /// The text can't be an id.
-    InvalidId,
-    /// The text can't be a path to reserve.
-    InvalidPath,
-    /// The token shown is not the live holder's.
-    StaleClaim,
-    /// The version shown is not the current one.
-    StaleVersion,
-    /// The node has ended already, with another result.
-    IdempotencyConflict,
+    NotFound => 1, "NOT_FOUND";
     /// It is not time for that yet.
-    NotReady,
+    NotReady => 1, "NOT_READY";
+    /// The command line or an argument is wrong.
+    Usage => 2, "USAGE";
+    /// The text can't be an id.
+    InvalidId => 2, "INVALID_ID";
+    /// The text can't be a path to reserve.
+    InvalidPath => 2, "INVALID_PATH";
+    /// The token shown is not the live holder's.
+    StaleClaim => 3, "STALE_CLAIM";
+    /// The version shown is not the current one.
+    StaleVersion => 3, "STALE_VERSION";
+    /// The node has ended already, with another result.
+    IdempotencyConflict => 4, "IDEMPOTENCY_CONFLICT";
     /// A task that this one waits for is not done and accepted.
-    DependencyNotAccepted,
+    DependencyNotAccepted => 4, "DEPENDENCY_NOT_ACCEPTED";
     /// No attempts are left.
-    AttemptsExhausted,
+    AttemptsExhausted => 4, "ATTEMPTS_EXHAUSTED";
     /// Who did the work can't review it.
-    SelfReview,
+    SelfReview => 4, "SELF_REVIEW";
     /// Another claim has a path that clashes with one asked for.
-    PathClash,
+    PathClash => 4, "PATH_CLASH";
     /// A pool asked for has no free slot.
-    PoolFull,
+    PoolFull => 4, "POOL_FULL";
     /// Not enough is left of a quota asked for.
-    QuotaUsed,
+    QuotaUsed => 4, "QUOTA_USED";
     /// The receipt's key was used for another request.
-    ReceiptConflict,
+    ReceiptConflict => 4, "RECEIPT_CONFLICT";
     /// The node has ended as failed.
-    Failed,
+    Failed => 4, "FAILED";
     /// The node was cancelled.
-    Cancelled,
+    Cancelled => 4, "CANCELLED";
     /// The node's deadline has passed.
-    Expired,
+    Expired => 4, "EXPIRED";
     /// The node is blocked.
-    Blocked,
+    Blocked => 4, "BLOCKED";
     /// A wait ended before its condition came true.
-    WaitTimeout,
+    WaitTimeout => 5, "WAIT_TIMEOUT";
     /// A record can't be read as one.
-    RecordUnreadable,
+    RecordUnreadable => 6, "RECORD_UNREADABLE";
     /// A record or a directory is of a newer format.
-    FormatTooNew,
+    FormatTooNew => 6, "FORMAT_TOO_NEW";
     /// The file system failed.
-    StoreUnavailable,
+    StoreUnavailable => 6, "STORE_UNAVAILABLE";
     /// The claim directory lies on a file system that several machines can write.
-    SharedFileSystem,
+    SharedFileSystem => 6, "SHARED_FILE_SYSTEM";
     /// No space is left.
-    NoSpace,
+    NoSpace => 6, "NO_SPACE";
     /// The file system denied access.
-    PermissionDenied,
+    PermissionDenied => 6, "PERMISSION_DENIED";
     /// Too many writers at once; nothing was changed.
-    Contended,
+    Contended => 6, "CONTENDED";
     /// There is no claim directory here.
-    NoStore,
+    NoStore => 7, "NO_STORE";
     /// There is more than one claim directory here.
-    AmbiguousStore,
+    AmbiguousStore => 7, "AMBIGUOUS_STORE";
 }
 
 impl Code {
@@ -93,80 +120,6 @@ impl Code {
                 | Code::PermissionDenied
                 | Code::FormatTooNew
         )
-    }
-
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Code::ClaimHeld => "CLAIM_HELD",
-            Code::AlreadyDone => "ALREADY_DONE",
-            Code::AlreadyRun => "ALREADY_RUN",
-            Code::NothingEligible => "NOTHING_ELIGIBLE",
-            Code::NotFound => "NOT_FOUND",
-            Code::Usage => "USAGE",
-            Code::InvalidId => "INVALID_ID",
-            Code::InvalidPath => "INVALID_PATH",
-            Code::StaleClaim => "STALE_CLAIM",
-            Code::StaleVersion => "STALE_VERSION",
-            Code::IdempotencyConflict => "IDEMPOTENCY_CONFLICT",
-            Code::NotReady => "NOT_READY",
-            Code::DependencyNotAccepted => "DEPENDENCY_NOT_ACCEPTED",
-            Code::AttemptsExhausted => "ATTEMPTS_EXHAUSTED",
-            Code::SelfReview => "SELF_REVIEW",
-            Code::PathClash => "PATH_CLASH",
-            Code::PoolFull => "POOL_FULL",
-            Code::QuotaUsed => "QUOTA_USED",
-            Code::ReceiptConflict => "RECEIPT_CONFLICT",
-            Code::Failed => "FAILED",
-            Code::Cancelled => "CANCELLED",
-            Code::Expired => "EXPIRED",
-            Code::Blocked => "BLOCKED",
-            Code::WaitTimeout => "WAIT_TIMEOUT",
-            Code::RecordUnreadable => "RECORD_UNREADABLE",
-            Code::FormatTooNew => "FORMAT_TOO_NEW",
-            Code::StoreUnavailable => "STORE_UNAVAILABLE",
-            Code::SharedFileSystem => "SHARED_FILE_SYSTEM",
-            Code::NoSpace => "NO_SPACE",
-            Code::PermissionDenied => "PERMISSION_DENIED",
-            Code::Contended => "CONTENDED",
-            Code::NoStore => "NO_STORE",
-            Code::AmbiguousStore => "AMBIGUOUS_STORE",
-        }
-    }
-
-    /// The exit code of the command that answers with this code.
-    pub fn exit(self) -> u8 {
-        match self {
-            Code::ClaimHeld
-            | Code::AlreadyDone
-            | Code::AlreadyRun
-            | Code::NothingEligible
-            | Code::NotFound
-            | Code::NotReady => 1,
-            Code::Usage | Code::InvalidId | Code::InvalidPath => 2,
-            Code::StaleClaim | Code::StaleVersion => 3,
-            Code::IdempotencyConflict
-            | Code::ReceiptConflict
-            | Code::PathClash
-            | Code::PoolFull
-            | Code::QuotaUsed
-            | Code::DependencyNotAccepted
-            | Code::AttemptsExhausted
-            | Code::SelfReview
-            | Code::Failed
-            | Code::Cancelled
-            | Code::Expired
-            | Code::Blocked => 4,
-            Code::WaitTimeout => 5,
-            Code::RecordUnreadable
-            | Code::FormatTooNew
-            | Code::StoreUnavailable
-            | Code::SharedFileSystem
-            | Code::NoSpace
-            | Code::PermissionDenied
-            | Code::Contended => 6,
-            Code::NoStore | Code::AmbiguousStore => 7,
-        }
     }
 }
 

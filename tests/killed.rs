@@ -23,6 +23,7 @@ fn at_each_call(
     }
     let world = World::new();
     assert_eq!(world.say("init").exit, 0);
+    fs::create_dir(world.dir().join(".store/journal")).unwrap(); // there for each, as for all but the first
     let trace = world.root.join("trace");
     let traced = |arguments: &[String], options: &[&str]| {
         let mut command = world.clean("strace");

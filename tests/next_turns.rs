@@ -106,6 +106,10 @@ fn reviewer(name: &'static str) -> Actor {
     })
 }
 
+fn repairer() -> Actor {
+    Box::new(move |store| drop(over(store).repair()))
+}
+
 /// All that can be taken an hour later, one after the other.
 fn unfinished(memory: &Arc<Memory>) -> BTreeSet<String> {
     let nodes = over(memory.clone()).list().unwrap().nodes;
@@ -307,7 +311,7 @@ fn what_is_put_aside_moves_from_one_obstacle_to_the_next() {
             found.iter().any(|hint| hint.contains(&format!("/parked/{obstacle}"))),
             "{obstacle}: {found:?}"
         );
-        assert_eq!(found.iter().filter(|hint| hint.contains(".x~")).count(), 1, "{found:?}");
+        assert_eq!(found.iter().filter(|hint| hint.contains(".x+-~")).count(), 1, "{found:?}");
     };
     let next = || directory.try_next(&any()).unwrap().map(|lease| lease.leave());
     assert!(next().is_ok(), "the one behind it is taken");
@@ -373,6 +377,76 @@ fn what_one_waits_for_is_accepted_beside_who_asks() {
         add(memory, "n", &["d"]);
         vec![reviewer("d"), adder("m", &["d"]), taker(told)]
     });
+}
+
+#[test]
+fn a_repair_beside_an_addition_and_beside_another_repair() {
+    tried(2, |_, _| vec![adder("x", &[]), repairer()]);
+    tried(2, |memory, _| {
+        add(memory, "x", &[]);
+        add(memory, "n", &["x"]);
+        for folder in ["due/queues", "dependents"] {
+            for key in memory.list(&Prefix::Internal(folder), None, usize::MAX).unwrap() {
+                memory.remove(&key).unwrap();
+            }
+        }
+        vec![repairer(), repairer()]
+    });
+}
+
+#[test]
+fn a_repair_beside_who_gives_back_and_who_asks() {
+    tried(2, |memory, told| {
+        add(memory, "x", &[]);
+        let token = take(memory, "x");
+        vec![holder("x", &token, "release"), repairer(), taker(told)]
+    });
+}
+
+/// What one waits for is done, while others ask and repair.
+fn done_beside_a_repair(memory: &Arc<Memory>, told: &Told, repair: Actor) -> Vec<Actor> {
+    add(memory, "d", &[]);
+    let token = take(memory, "d");
+    add(memory, "n", &["d"]);
+    vec![taker(told), holder("d", &token, "complete"), repair]
+}
+
+#[test]
+fn a_repair_while_what_one_waits_for_is_done() {
+    tried(2, |memory, told| done_beside_a_repair(memory, told, repairer()));
+}
+
+#[cfg(feature = "testing")]
+#[test]
+fn a_repair_that_takes_too_much_is_caught() {
+    let faults = [
+        "repair removes a hint ahead of its record",
+        "repair removes any hint that its record does not name",
+    ];
+    for fault in faults {
+        let broken = || -> Actor {
+            Box::new(move |store| {
+                claimdir::testing::choose(Some(fault));
+                let _ = over(store).repair();
+            })
+        };
+        let adding = |memory: &Arc<Memory>, told: &Told| match fault == faults[0] {
+            true => {
+                let token = take(memory, "y");
+                vec![holder("y", &token, "release"), broken()]
+            }
+            false => done_beside_a_repair(memory, told, broken()),
+        };
+        let caught = std::panic::catch_unwind(|| {
+            explore(1, || {
+                let (memory, told) = (world(), Told::default());
+                add(&memory, "y", &[]);
+                let actors = adding(&memory, &told);
+                Scenario { check: check(memory.clone(), told, true), memory, actors }
+            })
+        });
+        assert!(caught.is_err(), "not caught: {fault}");
+    }
 }
 
 /// Asks with the receipt.

@@ -53,7 +53,7 @@ use claimdir::domain::Reason;
 use pool::Pool;
 use search::{
     Before, Case, add, complete, force, next, release, remove_and_take, renew, renew_longer, renew_shorter,
-    renew_twice, set_clock_ahead, set_clock_back, take,
+    renew_twice, set_clock_ahead, set_clock_back, take, take_and_complete, take_renew_and_complete,
 };
 use state::Verdict;
 use worker::{Held, Told};
@@ -102,6 +102,9 @@ fn two_processes() -> Vec<Case> {
         Case::of("renew, renew longer", Claim, &[renew, renew_longer], 3).jumps(1),
         Case::of("renew, release", Claim, &[renew, release], 3),
         Case::of("renew, complete", Claim, &[renew, complete], 3),
+        Case::of("acquire and complete, acquire", Directory, &[take_and_complete, take], 2).jumps(1),
+        Case::of("acquire and complete, force", Directory, &[take_and_complete, force], 3),
+        Case::of("acquire, renew and complete", Directory, &[take_renew_and_complete, take], 1).jumps(1),
         Case::of("removed from outside, acquire", Expired, &[take, remove_and_take], 3).removals(),
         Case::of("clock set ahead, acquire", Claim, &[set_clock_ahead, take, renew], 2),
         Case::of("clock set back, acquire", Claim, &[set_clock_back, take, renew], 2).jumps(1),

@@ -81,6 +81,16 @@ def pooled(world):
     world.set_up("pool", "set", "gpu", "1")
 
 
+def hintless(world):
+    """A task whose hint is lost, and an entry of a claim that is gone."""
+    submitted(world)
+    for path in (world.claims / ".store" / "due").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    token = world.set_up("acquire", "gone", "--path", "src")["token"]
+    world.set_up("release", "gone", token=token)
+
+
 def reviewable(world):
     """A task that is done and waits for its review."""
     world.set_up("add", world.node, "--review", "--owner", "alice")
@@ -162,6 +172,10 @@ def acknowledged(world):
 def position(world, name):
     readers = world.ask("mail", "list", "box").json["readers"]
     return next((reader[name] for reader in readers if reader["reader"] == "victim"), None)
+
+
+def is_mended(world):
+    return world.ask("doctor").json["findings"] == []
 
 
 def scope_is_cancelled(world):
@@ -300,6 +314,7 @@ CASES = [
     look("why", expired, "why", "NODE"),
     look("list", leased, "list"),
     look("doctor", expired, "doctor"),
+    look("doctor --repair", hintless, "doctor", "--repair", stands=is_mended, elsewhere=True, step=3),
     look("where", made, "where"),
     look("where, no directory yet", nothing, "where"),
     look("init", nothing, "init"),

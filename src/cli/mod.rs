@@ -9,11 +9,13 @@
 mod args;
 mod command;
 mod context;
+mod diagram;
 mod json;
 mod progress;
 mod report;
 mod run;
 mod stream;
+mod table;
 mod text;
 mod work;
 

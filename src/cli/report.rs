@@ -41,6 +41,8 @@ pub(crate) struct Report {
     file: Option<PathBuf>,
     /// A value that is too large to be held: all of standard output for people, and this field of the object.
     streamed: Option<(&'static str, Opened)>,
+    /// Has all been told already?
+    told: bool,
     /// What to take back if the answer can't be told.
     untold: Option<Box<dyn FnOnce() -> claimdir::Result<()>>>,
 }
@@ -110,6 +112,11 @@ impl Report {
         report.hint(refusal.next_step())
     }
 
+    /// Yes, and nothing is left to be said.
+    pub(crate) fn told() -> Report {
+        Report { told: true, ..Report::empty() }
+    }
+
     /// There is nothing to take, and why, as far as that is known.
     pub(crate) fn nothing(nothing: &Nothing) -> Report {
         if let Some(refusal) = &nothing.barred {
@@ -175,8 +182,17 @@ impl Report {
             apart: false,
             file: None,
             streamed: None,
+            told: false,
             untold: None,
         }
+    }
+
+    /// With these fields of its own.
+    pub(crate) fn with_fields(mut self, fields: Value) -> Report {
+        if let Value::Object(fields) = fields {
+            self.fields = fields;
+        }
+        self
     }
 
     /// What to do next.
@@ -245,6 +261,9 @@ impl Report {
 
     /// Prints the answer; the exit code is what came of that.
     pub(crate) fn deliver(mut self, context: &Context) -> u8 {
+        if self.told {
+            return self.exit;
+        }
         if self.apart {
             return self.deliver_apart(context);
         }
@@ -360,6 +379,7 @@ pub(crate) fn holder_json(holder: &Holder) -> Value {
         "generation": holder.generation,
         "expires_at": rfc3339(holder.expires_ms),
         "remaining_ms": holder.remaining_ms,
+        "engine": holder.engine.as_ref().map(|engine| engine.as_str()),
     })
 }
 

@@ -26,7 +26,7 @@ impl Directory {
         let fingerprint =
             || Fingerprint::of("acquire", Some(&request.owner), id.as_str(), request.arguments());
         let once = self.receipt.as_ref().map(|key| Request::new(key, fingerprint())).transpose()?;
-        self.take(id, request, once.as_ref(), None)
+        self.knowing(None).take(id, request, once.as_ref(), None)
     }
 
     /// Takes the node, only from the write `from` if one is named.
@@ -114,13 +114,18 @@ impl Directory {
     /// What [`Directory::try_acquire`] would do now. Writes nothing.
     pub fn would_acquire(&self, id: &NodeId, request: &Acquire) -> Result<Answer<Acquired>> {
         let node = self.node(id)?.unwrap_or_else(|| Node::unowned(id.clone()));
+        self.would_take(&node, request)
+    }
+
+    /// The same of a record that was read before.
+    pub fn would_take(&self, node: &Node, request: &Acquire) -> Result<Answer<Acquired>> {
         let mint = self.mint()?;
-        let answer = self.with_facts(&node, |facts| domain::acquire(&node, facts, request, &mint)).answer;
+        let answer = self.with_facts(node, |facts| domain::acquire(node, facts, request, &mint)).answer;
         let Some(claim) = answer.as_ref().ok().and_then(|acquired| acquired.node.claim()) else {
             return Ok(answer);
         };
-        Ok(match self.would_refuse(&claim.resources, &node)? {
-            Some(reason) => Err(Refusal::new(&node, reason)),
+        Ok(match self.would_refuse(&claim.resources, node)? {
+            Some(reason) => Err(Refusal::new(node, reason)),
             None => answer,
         })
     }

@@ -3,8 +3,8 @@
 
 use super::Directory;
 use crate::domain::hint::{self, Plan, When};
-use crate::domain::{Need, Node, WriteId};
-use crate::error::Result;
+use crate::domain::{Need, Node, WriteId, natural, of_natural};
+use crate::error::{Code, Result};
 use crate::id::NodeId;
 use crate::store::{Key, Prefix};
 
@@ -57,23 +57,30 @@ impl Directory {
     /// Puts a hint of each task that waits for `done`, which is met.
     pub(super) fn tell_dependents(&self, done: &Node) -> Result<()> {
         let folder = hint::dependents(&done.id);
+        let mut after: Option<Key> = None;
         loop {
-            let page = self.store.list(&Prefix::Internal(&folder), None, PAGE)?;
-            if page.is_empty() {
-                return Ok(());
-            }
-            for key in page {
-                let id = key.name().rsplit('/').next().and_then(hint::unescaped);
-                // One that is not there yet has a hint of its own when it comes.
-                if let Some(waiting) = id.map(|id| self.node(&id)).transpose()?.flatten() {
-                    self.hint_anew(&waiting)?;
+            let page = self.store.list(&Prefix::Internal(&folder), after.as_ref().map(Key::name), PAGE)?;
+            for key in &page {
+                let id = key.name().rsplit('/').next().and_then(of_natural);
+                match id.map_or(Ok(None), |id| self.node(&id)) {
+                    // What has been taken meanwhile has been led to.
+                    Ok(Some(waiting)) if waiting.claim().is_none() => self.hint_anew(&waiting)?,
+                    // One that is not there yet has a hint of its own when it comes.
+                    Ok(_) => {}
+                    // It keeps nobody else from being told, and stays registered: `doctor` tells it.
+                    Err(e) if matches!(e.code(), Code::RecordUnreadable | Code::FormatTooNew) => continue,
+                    Err(e) => return Err(e),
                 }
-                self.store.unhint(&key)?;
+                self.store.unhint(key)?;
+            }
+            match page.into_iter().next_back() {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
             }
         }
     }
 
-    fn hint_anew(&self, node: &Node) -> Result<()> {
+    pub(super) fn hint_anew(&self, node: &Node) -> Result<()> {
         match hint::anew(node, WriteId::of(self.host.random()?).half()) {
             Some(name) => self.store.hint(&Key::internal(name)?),
             None => Ok(()),
@@ -112,39 +119,37 @@ impl Directory {
                 names => names.iter().try_for_each(|name| self.store.hint(&Key::internal(name.as_str())?)),
             }
         })?;
-        let built = self.built()?;
         if tasks > 0 {
-            for earlier in self.store.list(&Prefix::Internal(hint::BUILT), None, PAGE)? {
-                if earlier != built {
-                    self.store.unhint(&earlier)?;
-                }
-            }
-            self.store.hint(&built)?;
+            self.say_hinted()?;
         }
         Ok(tasks)
     }
 
-    /// All tasks whose records can be read.
-    pub(super) fn each_task(&self, mut each: impl FnMut(&Node) -> Result<()>) -> Result<()> {
-        let mut after: Option<Key> = None;
-        loop {
-            let page = self.store.list(&Prefix::Nodes, after.as_ref().map(Key::name), PAGE)?;
-            for key in &page {
-                if let Key::Node(id) = key
-                    && let Ok(Some(node)) = self.node(id)
-                    && node.task.is_some()
-                {
-                    each(&node)?;
-                }
-            }
-            match page.into_iter().next_back() {
-                Some(last) => after = Some(last),
-                None => return Ok(()),
+    /// All of them have been hinted.
+    pub(super) fn say_hinted(&self) -> Result<()> {
+        let built = self.built()?;
+        for earlier in self.store.list(&Prefix::Internal(hint::BUILT), None, PAGE)? {
+            if earlier != built {
+                self.store.unhint(&earlier)?;
             }
         }
+        self.store.hint(&built)
+    }
+
+    /// All tasks whose records can be read.
+    pub(super) fn each_task(&self, mut each: impl FnMut(&Node) -> Result<()>) -> Result<()> {
+        let mut unlisted = None;
+        for id in self.store.nodes(&mut |_, error| unlisted = Some(error))? {
+            if let Ok(Some(node)) = self.node(&id)
+                && node.task.is_some()
+            {
+                each(&node)?;
+            }
+        }
+        unlisted.map_or(Ok(()), Err) // whether there are more is not known
     }
 }
 
-fn dependent(on: &NodeId, waiting: &NodeId) -> Result<Key> {
-    Key::internal(format!("{}/{}", hint::dependents(on), hint::escaped(waiting)))
+pub(super) fn dependent(on: &NodeId, waiting: &NodeId) -> Result<Key> {
+    Key::internal(format!("{}/{}", hint::dependents(on), natural(waiting)))
 }

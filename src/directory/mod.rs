@@ -4,9 +4,12 @@ mod blobs;
 mod claims;
 mod control;
 mod copy;
+mod doctor;
 mod gates;
 mod hints;
+mod journal;
 mod keeper;
+mod known;
 mod lease;
 mod look;
 mod mail;
@@ -22,6 +25,7 @@ mod receipts;
 mod reserve;
 mod roster;
 mod scopes;
+mod survey;
 mod tasks;
 mod update;
 mod wait;
@@ -38,16 +42,19 @@ use crate::store::files::{FileStore, Options};
 
 pub use blobs::Opened;
 pub use copy::Copied;
+pub use doctor::Checkup;
+pub use journal::Events;
 pub use lease::{Lease, Ran, Unsettled};
-pub use look::{Checkup, Seen, Unreadable};
+pub use look::{Seen, Unreadable};
 pub use mail::MailSeen;
 pub use next::{Next, Nothing};
 pub use paths::{Available, Reserved};
 pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
-pub use reap::Over;
+pub use reap::{Idle, Over, Reaped};
 pub use receipts::Pruned;
 pub use scopes::{ScopeCancelled, ScopeSeen};
+pub use survey::{Detail, Surveyed};
 pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
 
 /// A claim directory. Cheap to clone; threads may share it.
@@ -56,6 +63,7 @@ pub struct Directory {
     store: Arc<dyn Store>,
     host: Arc<dyn Host>,
     receipt: Option<ReceiptKey>,
+    known: Option<Arc<known::Known>>,
     queues: Arc<next::Shared>,
 }
 
@@ -105,7 +113,7 @@ impl Directory {
 
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
-        Directory { store, host, receipt: None, queues: Arc::default() }
+        Directory { store, host, receipt: None, known: None, queues: Arc::default() }
     }
 
     /// The clocks, randomness and process facts that this directory goes by.

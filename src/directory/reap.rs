@@ -1,7 +1,9 @@
 //! What is over and nobody has written down.
 
+use std::time::Duration;
+
 use super::Directory;
-use crate::domain::{self, Answer, Lapse, Node, Standing, Step};
+use crate::domain::{self, Answer, Holder, Lapse, Node, Standing, Step, idle_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
 
@@ -22,20 +24,69 @@ pub struct Over {
     pub became: Option<&'static str>,
 }
 
+/// A claim that is live and has shown no progress for long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Idle {
+    /// The node.
+    pub id: NodeId,
+    /// Whose claim it is, and until when.
+    pub holder: Holder,
+    /// Which attempt it is.
+    pub attempt: u64,
+    /// Since when, on the wall clock: milliseconds since 1970. The last renewal that told of progress, else when the
+    /// claim was taken.
+    pub since_ms: i64,
+    /// For how long, in milliseconds.
+    pub idle_ms: i64,
+}
+
+/// What [`Directory::reap_and_watch`] found, each in order of the ids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reaped {
+    /// The claims that are over.
+    pub over: Vec<Over>,
+    /// Live ones without progress. Nothing was done to them.
+    pub idle: Vec<Idle>,
+}
+
 impl Directory {
     /// All claims that are over; with `apply`, each node is given back, or has failed or expired if that is what has
     /// become of it. Owns nothing, and touches no claim that is live. Nobody has to do this: whoever wants such a node
     /// takes it as it is.
     pub fn reap(&self, apply: bool) -> Result<Vec<Over>> {
-        let mut found = Vec::new();
+        self.reap_and_watch(apply, Duration::MAX).map(|reaped| reaped.over)
+    }
+
+    /// The same, and the claims that are live and have shown no progress for `idle` or longer, which are only told of: a
+    /// renewal that brings progress ([`Renewal::progress`](crate::Renewal)) is progress, and so is the claim's beginning.
+    pub fn reap_and_watch(&self, apply: bool, idle: Duration) -> Result<Reaped> {
+        let least_ms = i64::try_from(idle.as_millis()).unwrap_or(i64::MAX);
+        let mut found = Reaped::default();
         for node in self.list()?.nodes {
-            let Some(mut over) = self.claim_over(&node) else { continue };
-            if apply {
-                over.became = self.end_claim(&node)?;
+            if let Some(mut over) = self.claim_over(&node) {
+                if apply {
+                    over.became = self.end_claim(&node)?;
+                }
+                found.over.push(over);
+            } else {
+                found.idle.extend(self.claim_idle(&node).filter(|it| it.idle_ms >= least_ms));
             }
-            found.push(over);
         }
         Ok(found)
+    }
+
+    fn claim_idle(&self, node: &Node) -> Option<Idle> {
+        self.with_facts(node, |facts| {
+            let Standing::Held { claim, remaining_ms } = standing(node, facts) else { return None };
+            let since_ms = claim.progressed.as_ref().map_or(claim.acquired_ms, |at| at.wall_ms);
+            Some(Idle {
+                id: node.id.clone(),
+                holder: Holder::of(node, claim, remaining_ms),
+                attempt: node.attempt,
+                since_ms,
+                idle_ms: idle_ms(claim, facts),
+            })
+        })
     }
 
     fn claim_over(&self, node: &Node) -> Option<Over> {

@@ -31,6 +31,8 @@ pub struct Pruned {
     pub results: usize,
     /// How many blobs that no record names, left over by writers that died.
     pub blobs: usize,
+    /// How many days of the journal.
+    pub days: usize,
 }
 
 /// A request that shows a receipt.
@@ -247,7 +249,7 @@ impl Directory {
 
     /// Forgets receipts that were last written more than `older` ago, and messages that were sent before that and
     /// that every reader has acknowledged, and the inputs and results of nodes that ended and were last written before
-    /// that; with `dry_run` only counts them. What is left of such a node says how it ended, and still tells a
+    /// that, and the journal's days that were over by then; with `dry_run` only counts them. What is left of such a node says how it ended, and still tells a
     /// repeated call from one that contradicts. The keys of messages are kept for at
     /// least 7 days: they must outlive their messages, or a late retry sends one anew.
     ///
@@ -261,6 +263,7 @@ impl Directory {
             messages: self.prune_mail(before, dry_run)?,
             results: self.prune_results(before, dry_run)?,
             blobs: self.prune_blobs(dry_run)?,
+            days: self.prune_journal(before, dry_run)?,
             ..Pruned::default()
         };
         for key in self.receipts()? {

@@ -254,7 +254,7 @@ fn in_the_way(part: Part<'_>, roster: &Roster, mut live: Vec<Live<'_>>) -> Reaso
 }
 
 /// The roster that has `part`.
-fn part_key(part: Part<'_>) -> Result<Key> {
+pub(super) fn part_key(part: Part<'_>) -> Result<Key> {
     match part {
         Part::Paths(_) => paths_key(),
         Part::Slot(pool) => pool_key(pool),

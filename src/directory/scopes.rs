@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::gates::Gateway;
-use super::look::{Seen, Unreadable};
+use super::look::Unreadable;
 use super::{Directory, outcome::is_final};
 use crate::domain::{Cancel, Halt, Name, Node, Scope, Text, hint};
 use crate::error::Result;
@@ -154,17 +154,13 @@ impl Directory {
         Ok(seen)
     }
 
-    /// All nodes of a scope. Writes nothing.
-    pub fn list_scope(&self, scope: &Scope) -> Result<Seen> {
-        let mut seen = Seen::default();
+    pub(super) fn ids_in(&self, scope: &Scope) -> Result<Vec<NodeId>> {
+        let mut ids = Vec::new();
         self.each_in(scope, &mut |id| {
-            match self.node(id) {
-                Ok(node) => seen.nodes.extend(node),
-                Err(error) => seen.unreadable.push(Unreadable { id: id.clone(), error }),
-            }
+            ids.push(id.clone());
             Ok(())
         })?;
-        Ok(seen)
+        Ok(ids)
     }
 
     fn each_in(&self, scope: &Scope, each: &mut dyn FnMut(&NodeId) -> Result<()>) -> Result<()> {

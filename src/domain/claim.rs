@@ -21,6 +21,7 @@ const MAX_TEXT: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct Acquire {
     pub(crate) owner: String,
+    pub(crate) engine: Option<Name>,
     pub(crate) lease: Duration,
     pub(crate) seen: Option<u64>,
     pub(crate) force: Option<Force>,
@@ -55,6 +56,7 @@ impl Acquire {
     pub fn by(owner: impl Into<String>) -> Acquire {
         Acquire {
             owner: owner.into(),
+            engine: None,
             lease: Acquire::DEFAULT_LEASE,
             seen: None,
             force: None,
@@ -62,6 +64,12 @@ impl Acquire {
             resources: Resources::default(),
             purpose: None,
         }
+    }
+
+    /// What drives the owner, such as `codex`; a name for people, kept with the claim and with a task's attempt.
+    pub fn engine(mut self, engine: Name) -> Acquire {
+        self.engine = Some(engine);
+        self
     }
 
     /// How long the claim lasts without a renewal: 50 ms to 30 days, clamped to that.
@@ -123,6 +131,13 @@ impl Acquire {
 impl Acquire {
     /// What makes a request the same as another, its owner apart. How long it waits doesn't count.
     pub(crate) fn arguments(&self) -> Value {
+        match &self.engine {
+            Some(engine) => json!({"engine": engine.as_str(), "with": self.other_arguments()}),
+            None => self.other_arguments(),
+        }
+    }
+
+    fn other_arguments(&self) -> Value {
         let force = self.force.as_ref().map(|Force(reason)| reason);
         let with = self.resources.fields();
         let lease_ms = self.lease.as_millis() as u64;
@@ -207,10 +222,12 @@ fn take(
     let lease_ms = i64::try_from(request.lease.as_millis()).unwrap_or(i64::MAX);
     let claim = Claim {
         owner: request.owner.clone(),
+        engine: request.engine.clone(),
         token_hash: mint.token.hash(),
         acquired_ms: facts.now.wall_ms,
         ends: Moment::after(lease_ms, facts),
         lease_ms,
+        progressed: None,
         host: mint.host.clone(),
         pid: request.bound.as_ref().map_or(mint.pid, |bound| bound.process.pid),
         bound: request.bound.clone(),

@@ -6,11 +6,13 @@
 mod claim;
 mod codec;
 mod control;
+mod event;
 mod fate;
 mod halt;
 pub(crate) mod hint;
 mod mail;
 mod message;
+mod natural;
 mod over;
 mod quota;
 mod receipt;
@@ -30,11 +32,13 @@ pub use claim::{Acquire, Acquired, Force};
 pub(crate) use claim::{Mint, acquire};
 pub use codec::{FORMAT, Malformed, attempt_json, for_show};
 pub(crate) use codec::{
-    MAX_DEPTH, MAX_RECORD_BYTES, admit, decode, decode_gate, decode_quota, decode_roster, encode_gate,
-    encode_quota, encode_roster, encode_within_limit,
+    MAX_DEPTH, MAX_RECORD_BYTES, admit, decode, decode_brief, decode_gate, decode_quota, decode_roster,
+    encode_gate, encode_quota, encode_roster, encode_within_limit,
 };
 pub use control::{Blocking, Cancel};
 pub(crate) use control::{block, cancel, requeue, unblock};
+pub(crate) use event::told;
+pub use event::{Event, What};
 pub(crate) use fate::became;
 pub use fate::{Became, Fate, fate};
 pub use halt::Halt;
@@ -43,6 +47,8 @@ pub use mail::{ByClaim, Cursor, Letter, MailName, MailReason, MailRefusal, Mailb
 pub(crate) use mail::{Head, KeyKind, Sending, SendingState, acknowledge, decode_sending};
 pub use message::WorkKey;
 pub(crate) use message::message_id;
+pub use natural::natural;
+pub(crate) use natural::of_natural;
 pub(crate) use over::{ended_by_time, over};
 pub(crate) use quota::Quota;
 pub use quota::Rate;
@@ -63,8 +69,8 @@ pub use scope::Scope;
 pub use settle::{Checked, Renewal, Retry, Written};
 pub(crate) use settle::{check, complete, given_back, may_complete, reject, release, renew, retry};
 pub use shared::{PathClash, PoolFull, QuotaUsed};
-pub(crate) use standing::next_end_ms;
 pub use standing::{Facts, Lapse, Standing, standing};
+pub(crate) use standing::{idle_ms, next_end_ms};
 pub use task::{Submission, Submitted, Verdict};
 pub(crate) use task::{review, submit};
 pub use text::Text;

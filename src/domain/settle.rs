@@ -111,7 +111,11 @@ pub(crate) fn renew(
     let asked = renewal.lease.map(|lease| i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
     let lease_ms = asked.unwrap_or(claim.lease_ms);
     let ends = Moment::after(lease_ms, facts);
-    let mut next = node.next(write, State::Claimed(Claim { ends, lease_ms, ..claim.clone() }));
+    let mut renewed = Claim { ends, lease_ms, ..claim.clone() };
+    if renewal.progress.is_some() {
+        renewed.progressed = Some(Box::new(Moment::after(0, facts)));
+    }
+    let mut next = node.next(write, State::Claimed(renewed));
     if renewal.progress.is_some() {
         next.progress = renewal.progress.clone();
     }

@@ -237,6 +237,16 @@ fn is_here(moment: &Moment, facts: &Facts<'_>) -> bool {
     same_clock
 }
 
+/// How long `claim` has shown no progress, in milliseconds: since its holder last told of some, else since it was taken,
+/// of which only the wall clock tells.
+pub(crate) fn idle_ms(claim: &Claim, facts: &Facts<'_>) -> i64 {
+    let left = match &claim.progressed {
+        Some(progressed) => remaining_ms(progressed, facts),
+        None => claim.acquired_ms.saturating_sub(facts.now.wall_ms),
+    };
+    left.saturating_neg().max(0)
+}
+
 fn hold<'a>(claim: &'a Claim, facts: &Facts<'_>) -> Standing<'a> {
     match (&claim.bound, facts.life) {
         #[cfg(feature = "testing")]

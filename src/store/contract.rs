@@ -22,6 +22,7 @@ pub fn check(store: &dyn Store) {
     lists_are_in_order_and_limited(store);
     nodes_are_in_order_of_their_ids(store);
     a_hint_comes_and_goes(store);
+    a_log_loses_no_line(store);
     of_many_at_once_none_loses_its_hint(store);
     a_watch_ends_on_a_change_and_in_time(store);
     of_many_at_once_one_replaces(store);
@@ -201,6 +202,56 @@ fn of_many_at_once_none_loses_its_hint(store: &dyn Store) {
         }
     });
     assert_eq!(store.list(&Prefix::Internal("hints"), None, 9).unwrap(), []);
+}
+
+fn a_log_loses_no_line(store: &dyn Store) {
+    const EACH: usize = 50;
+    let key = internal("log/day");
+    let nothing = store.logged(&key, 0, 9).unwrap();
+    assert_eq!((nothing.bytes, nothing.next), (Vec::new(), 0), "what nobody has begun has no lines");
+    let probe = internal("log-probe/day");
+    store.log(&probe, b"line").unwrap();
+    if store.logged(&probe, 0, 99).unwrap().bytes.is_empty() {
+        assert_eq!(store.parts("log-probe").unwrap(), [""; 0], "an engine that keeps no logs loses all");
+        return;
+    }
+    assert!(store.remove(&probe).unwrap());
+    let start = Barrier::new(CROWD);
+    thread::scope(|scope| {
+        for racer in 0..CROWD {
+            let (key, start) = (&key, &start);
+            scope.spawn(move || {
+                start.wait();
+                (0..EACH).for_each(|turn| {
+                    store.log(key, format!("{racer} {turn}").as_bytes()).unwrap();
+                });
+            });
+        }
+    });
+    let (mut bytes, mut at) = (Vec::new(), 0);
+    loop {
+        let piece = store.logged(&key, at, 10).unwrap();
+        if piece.bytes.is_empty() {
+            break;
+        }
+        assert!(piece.bytes.len() <= 10, "at most as much as was asked for: {piece:?}");
+        bytes.extend(piece.bytes);
+        at = piece.next;
+    }
+    let text = String::from_utf8(bytes).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    for racer in 0..CROWD {
+        let own = lines.iter().filter(|line| line.starts_with(&format!("{racer} ")));
+        let all = (0..EACH).map(|turn| format!("{racer} {turn}"));
+        assert!(own.eq(all.collect::<Vec<_>>().iter()), "each writer's lines, in its order: {lines:?}");
+    }
+    assert_eq!(lines.len(), CROWD * EACH);
+    store.log(&key, b"more").unwrap();
+    let more = store.logged(&key, at, 99).unwrap();
+    assert_eq!(more.bytes.trim_ascii(), b"more", "and it goes on from there");
+    assert_eq!(store.parts("log").unwrap(), ["day"]);
+    assert!(store.remove(&key).unwrap());
+    assert!(store.logged(&key, 0, 9).unwrap().bytes.is_empty(), "a log that was removed is gone");
 }
 
 fn a_watch_ends_on_a_change_and_in_time(store: &dyn Store) {

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Finding, Key, Prefix, Replaced, Store, Watch};
+use super::{Finding, Key, Logged, Prefix, Replaced, Store, Watch};
 use crate::error::Result;
 use crate::id::NodeId;
 
@@ -75,6 +75,19 @@ impl Store for Memory {
 
     fn remove(&self, key: &Key) -> Result<bool> {
         Ok(self.change(|cells| cells.remove(key).is_some()))
+    }
+
+    fn log(&self, key: &Key, line: &[u8]) -> Result<()> {
+        self.change(|cells| cells.entry(key.clone()).or_default().extend([line, b"\n"].concat()));
+        Ok(())
+    }
+
+    fn logged(&self, key: &Key, from: u64, limit: usize) -> Result<Logged> {
+        let cells = self.cells();
+        let log = cells.bytes.get(key).map_or(&[][..], Vec::as_slice);
+        let rest = usize::try_from(from).ok().and_then(|from| log.get(from..)).unwrap_or_default();
+        let bytes = rest.get(..limit).unwrap_or(rest).to_vec();
+        Ok(Logged { next: from + bytes.len() as u64, bytes })
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {

@@ -81,6 +81,15 @@ pub enum Replaced {
     Unknown(Error),
 }
 
+/// A piece of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// What it says; empty: there is no more by now.
+    pub bytes: Vec<u8>,
+    /// The position to go on from.
+    pub next: u64,
+}
+
 /// Bytes under keys. Every call may block for as long as the medium takes, never for another process.
 pub trait Store: Send + Sync {
     /// A cell's or an entry's bytes; `None` if there is none. An empty cell has been made and nothing more.
@@ -143,6 +152,21 @@ pub trait Store: Send + Sync {
     /// No more hints will come from here for a while: removes what was kept for them. It need not be called.
     fn tidy(&self) {}
 
+    /// Adds `line`, which has no line break in it, to the end of the log at `key`, which its first line makes. Of many
+    /// who do so at once each has its line whole. Nothing rests on a log: a line may be lost in a power cut, and an
+    /// engine that keeps no logs loses all.
+    fn log(&self, key: &Key, line: &[u8]) -> Result<()> {
+        let _ = (key, line);
+        Ok(())
+    }
+
+    /// What the log at `key` has from the position `from` on, where 0 is its start: at most `limit` bytes of lines,
+    /// each with a line break after it. An unfinished or an empty one may be among them.
+    fn logged(&self, key: &Key, from: u64, limit: usize) -> Result<Logged> {
+        let _ = (key, limit);
+        Ok(Logged { bytes: Vec::new(), next: from })
+    }
+
     /// Keys under `prefix` in order of their names as text, `/` included, from after `after`, at most `limit`.
     /// An engine for many keys lets it cost what it returns, not what there is.
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>>;
@@ -189,6 +213,11 @@ pub trait Store: Send + Sync {
 
     /// What is wrong with the store beside its cells' contents, or left over.
     fn inspect(&self) -> Result<Vec<Finding>>;
+
+    /// Removes what writers that died have left, as far as that can do no harm to one that lives. What it removed.
+    fn clean(&self) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
 }
 
 /// [`Store::parts`] by [`Store::list`]: the first key below each part.
@@ -241,6 +270,27 @@ pub struct Finding {
     pub place: String,
     /// What was found.
     pub what: String,
+    /// What to do next; of something that could not be mended also why.
+    pub next: String,
+    /// Is it no longer so?
+    pub mended: bool,
+}
+
+impl Finding {
+    /// One that is as it was found.
+    pub fn new(
+        gravity: Gravity,
+        place: impl Into<String>,
+        what: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Finding {
+        Finding { gravity, place: place.into(), what: what.into(), next: next.into(), mended: false }
+    }
+
+    /// Is it still to be mended, and something to mend?
+    pub fn is_fault(&self) -> bool {
+        self.gravity == Gravity::Fault && !self.mended
+    }
 }
 
 /// How bad a finding is.

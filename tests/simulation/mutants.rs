@@ -6,6 +6,7 @@ use super::pool::Pool;
 use super::roll::roll;
 use super::search::{
     Before, Case, complete, force, next, release, remove_and_take, renew, renew_twice, set_clock_ahead, take,
+    take_and_complete,
 };
 use super::state::Verdict;
 
@@ -52,6 +53,7 @@ fn mutants() -> Vec<(&'static str, Case)> {
             Case::of("next, release", TaskClaim, &[next, release], 2),
         ),
         ("hints of before the boot relied on", Case::of("a power cut", Task, &[next], 0).cuts(1)),
+        ("answered by a record from before", Case::of("check", Directory, &[take_and_complete, force], 1)),
         ("a replay not confirmed", Case::of("a power cut", Claim, &[complete, complete], 1).cuts(1)),
     ]
 }

@@ -15,6 +15,8 @@ use super::record::Record;
 pub struct Oracle {
     pub nodes: BTreeMap<String, Story>,
     jobs: HashMap<usize, Job>,
+    /// What each process has published last: that it knows without reading it.
+    known: HashMap<usize, Vec<u8>>,
     pub lives: BTreeMap<u32, Life>,
     /// May somebody outside remove records?
     pub removals: bool,
@@ -67,6 +69,14 @@ struct Basis {
     live: bool,
     /// Was the clock read after them?
     timed: bool,
+    /// Published here, and not read since? Then others may have gone on from them, and only a swap may rest on them.
+    recalled: bool,
+}
+
+impl Basis {
+    fn recalled(bytes: Vec<u8>) -> Basis {
+        Basis { bytes, live: false, timed: false, recalled: true }
+    }
 }
 
 impl Oracle {
@@ -84,7 +94,7 @@ impl Oracle {
             node: node.to_owned(),
             tokens: token.into_iter().collect(),
             written: Vec::new(),
-            read: None,
+            read: self.known.get(&me).cloned().map(Basis::recalled),
             clock_read: false,
             written_down: false,
             was_lost: false,
@@ -105,7 +115,7 @@ impl Oracle {
             // Reading the same again before anything is written makes no new decision.
             let same = job.read.as_ref().is_some_and(|read| read.bytes == bytes);
             job.clock_read &= same && !job.written_down;
-            job.read = Some(Basis { bytes, live, timed: false });
+            job.read = Some(Basis { bytes, live, timed: false, recalled: false });
         }
     }
 
@@ -114,7 +124,11 @@ impl Oracle {
             job.clock_read = true;
             job.written_down = false;
             let read = job.read.as_ref().and_then(|read| Record::of(&read.bytes));
-            job.was_lost |= !read.is_some_and(|read| read.is_live(now, &self.lives));
+            let live = read.is_some_and(|read| read.is_live(now, &self.lives));
+            match &mut job.read {
+                Some(basis) if basis.recalled => basis.live = live,
+                _ => job.was_lost |= !live,
+            }
         }
     }
 
@@ -193,6 +207,9 @@ impl Oracle {
         }
         let gone = old_record.token().filter(|token| new_record.token() != Some(*token));
         story.holds.retain(|hold| hold.token() != gone);
+        job.clock_read = false;
+        job.read = Some(Basis::recalled(new.to_vec()));
+        self.known.insert(me, new.to_vec());
         let late = !new_record.is_live(now, &self.lives);
         story.writes.push(Write { record: new_record, bytes: new.to_vec(), late });
         Ok(())
@@ -207,6 +224,7 @@ impl Oracle {
     /// After a power cut: what is there is what was published, and nothing of what was promised is missing.
     pub fn power_cut(&mut self, disk: &Disk) -> Result<(), String> {
         self.jobs.clear();
+        self.known.clear();
         for (path, story) in &mut self.nodes {
             let bytes = disk.read(path).unwrap_or_default();
             let at = story.writes.iter().rposition(|write| write.bytes == bytes).map(|at| at + 1);

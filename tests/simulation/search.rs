@@ -277,6 +277,15 @@ pub fn complete(worker: &Worker, held: Option<&Held>) {
     worker.complete(held.unwrap());
 }
 
+/// Takes the node and ends it by its lease.
+pub fn take_and_complete(worker: &Worker, _: Option<&Held>) {
+    worker.acquire_and_complete(&Wish::of(NODE, LEASE_MS), None);
+}
+
+pub fn take_renew_and_complete(worker: &Worker, _: Option<&Held>) {
+    worker.acquire_and_complete(&Wish::of(NODE, LEASE_MS), Some(3 * LEASE_MS));
+}
+
 /// Removes the record from outside, and takes the node anew.
 pub fn remove_and_take(worker: &Worker, _: Option<&Held>) {
     worker.remove(NODE);

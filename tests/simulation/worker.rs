@@ -15,7 +15,7 @@ use serde_json::json;
 use super::clock::{Reading, boot_name};
 use super::files::SimFiles;
 use super::host::{SimHost, SimStore};
-use super::judge::Task;
+use super::judge::{Task, must};
 use super::oracle::{Job, Oracle};
 use super::rules::{Call, Kind};
 use super::world::World;
@@ -168,6 +168,10 @@ impl Worker {
         self.begin(Task::Complete, held.node, Some(&held.token));
         let id = NodeId::new(held.node).unwrap();
         let answer = self.directory.complete(&id, &held.token, &json!({"result": 1}));
+        self.completed(held, answer)
+    }
+
+    fn completed(&self, held: &Held, answer: Result<Answer<Written>, Error>) -> Told<Written> {
         self.told(answer, |oracle, job, _, completed| {
             if completed.replay {
                 oracle.is_done(&job.node, &held.token.hash().hex())
@@ -175,6 +179,40 @@ impl Worker {
                 oracle.stands(&job, &completed.node.write.to_string(), false)
             }
         })
+    }
+
+    /// Takes the node and ends it by the lease, which goes by the record that it wrote itself. `longer_ms`: renewed in
+    /// between, and not by the lease.
+    pub fn acquire_and_complete(&self, wish: &Wish, longer_ms: Option<u64>) {
+        self.begin(Task::Acquire { force: false }, wish.node, None);
+        let id = NodeId::new(wish.node).unwrap();
+        let answer = self.directory.try_acquire(&id, &wish.request);
+        let Told::Yes(lease) = self.told(answer, |oracle, job, now, lease| {
+            oracle.stands(&job, &lease.acquired().node.write.to_string(), true)?;
+            oracle.holds(&job.node, &lease.token().hash().hex(), now)
+        }) else {
+            return;
+        };
+        let held = Held { node: wish.node, token: lease.token().clone() };
+        if longer_ms.is_some() {
+            self.renew(&held, longer_ms);
+        }
+        self.rest(Duration::from_millis(1)); // what is known makes no call at which others could get their turn
+        self.begin(Task::Look, held.node, Some(&held.token));
+        let holds = {
+            let state = self.world.lock();
+            let last = state.oracle.nodes.get(&path_of(held.node)).and_then(|story| story.writes.last());
+            last.is_some_and(|last| last.record.token() == Some(&held.token.hash().hex()))
+        };
+        self.told(lease.check(), |_, _, _, _| {
+            must(holds, || "is told that it holds what it had lost before it asked".to_owned())
+        });
+        self.begin(Task::Complete, held.node, Some(&held.token));
+        let answer = lease.complete(&json!({"result": 1})).map_err(|unsettled| {
+            unsettled.lease.leave();
+            unsettled.error
+        });
+        self.completed(&held, answer);
     }
 
     /// The same process with a receipt: one request of all that it makes, however often it is made.

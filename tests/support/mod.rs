@@ -43,6 +43,7 @@ pub struct Claimed {
     pub dir: String,
     pub id: String,
     pub owner: String,
+    pub engine: Option<String>,
     pub generation: u64,
     pub version: u64,
     pub attempt: u64,
@@ -110,6 +111,7 @@ pub struct Holder {
     pub generation: u64,
     pub expires_at: String,
     pub remaining_ms: Option<i64>,
+    pub engine: Option<String>,
 }
 
 impl World {

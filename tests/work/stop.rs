@@ -155,3 +155,19 @@ fn without_an_end_it_waits_for_more() {
     running.signal(Signal::TERM);
     assert_eq!(code(&running.end()), Some(0));
 }
+
+#[test]
+fn a_signal_that_the_caller_ignores_does_not_stop_it() {
+    let world = World::new();
+    let mut command = world.program("sh");
+    command.args(["-c", "trap '' INT; exec \"$@\"", "sh", "claim", "work", "--max", "2", "--", "sh", "-c"]);
+    let running = Running::start(command.args(["touch $CLAIM_ID; while ! [ -e end ]; do sleep .01; done"]));
+    good(&world, "add a");
+    world.until_there("a");
+    running.signal(Signal::INT);
+    good(&world, "add b");
+    world.make("end");
+    let output = running.end();
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    assert!(world.at("b").exists(), "it took the next one");
+}

@@ -8,7 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, look, mail, outcome, place, pool, run, scope, settle, task, work,
+    acquire, check, control, copy, doctor, graph, guide, list, log, look, mail, outcome, place, pool, run,
+    scope, settle, task, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -120,7 +121,11 @@ commands! {
     /// Say why a node can or can't be taken now
     Why(Node), "why", NONE => look::why;
     /// List the nodes
-    List(List), "list", NONE => look::list;
+    List(List), "list", NONE => list::list;
+    /// Draw what waits for what, as text for Mermaid or Graphviz
+    Graph(Graph), "graph", NONE => graph::graph;
+    /// Show what happened, the oldest first: to one node, to a scope's, to all
+    Log(Log), "log", NONE => log::run;
     /// Messages in boxes: reading hands them out, and only the reader's own word moves on
     Mail(MailCommand), "mail", NONE => |args, context| mail::run(args.command, context);
     /// Pools of slots, of which claims take one each: `--pool`
@@ -134,15 +139,21 @@ commands! {
     /// End a queue's pause
     Resume(Resume), "resume", NONE => scope::resume;
     /// Say which claim directory is used and why, and who the owner is
-    Where(Nothing), "where", NONE => |_, context| place::located(context);
+    Where(Nothing), "where", NONE => |_, context| place::locate(context);
     /// Copy all there is to another claim directory, as from a folder to etcd; generations and tokens stay
-    Copy(Copy), "copy", NONE => place::copy;
+    Copy(Copy), "copy", NONE => copy::run;
     /// Make the claim directory
     Init(Nothing), "init", NONE => |_, context| place::init(context);
-    /// Check every record; mends nothing
-    Doctor(Nothing), "doctor", NONE => |_, context| place::doctor(context);
+    /// Check every record, receipt, roster, mailbox and hint
+    Doctor(Doctor), "doctor", NONE => doctor::run;
     /// List the claims that are over. Nobody has to wait for this: whoever wants such a node takes it
     Reap(Reap), "reap", NONE => place::reap;
     /// Forget receipts whose time is over, messages that all their readers have acknowledged, and old results
     Prune(Prune), "prune", NONE => place::prune;
+    /// Print a script that completes commands and options: bash, elvish, fish, powershell, zsh
+    Completions(Completions), "completions", NONE => guide::completions;
+    /// Print a manual page: `claim man | man -l -`
+    Man(Man), "man", NONE => guide::man;
+    /// Say what this build can do: commands, options, codes, limits
+    Capabilities(Nothing), "capabilities", NONE => guide::capabilities;
 }

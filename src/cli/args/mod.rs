@@ -2,6 +2,9 @@
 
 mod commands;
 mod control;
+mod guide;
+mod list;
+mod log;
 mod mail;
 mod pool;
 mod scope;
@@ -15,6 +18,9 @@ use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
+pub(crate) use guide::{Completions, Man, Shell};
+pub(crate) use list::{Format, Graph, List, Order, StateFilter};
+pub(crate) use log::Log;
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
 pub(crate) use scope::{Pause, Resume, Scope, ScopeCancel, ScopeCommand, ScopeShow, ScopeWait};
@@ -134,6 +140,9 @@ pub(crate) struct Terms {
     /// Wait until it can be had, 5 minutes at most unless said: --wait=10s
     #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
     pub(crate) wait: Option<Duration>,
+    /// What drives the owner, such as codex; kept with the claim, for people
+    #[arg(long, value_name = "NAME", env = "CLAIM_ENGINE")]
+    pub(crate) engine: Option<String>,
     #[command(flatten)]
     pub(crate) with: With,
 }
@@ -355,50 +364,21 @@ pub(crate) struct Prune {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Reap {
-    /// Give the nodes back; those whose attempts are used up have failed
+pub(crate) struct Doctor {
+    /// Mend what can be mended without losing a fact; others may work meanwhile
     #[arg(long)]
-    pub(crate) apply: bool,
+    pub(crate) repair: bool,
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct List {
-    /// Only nodes in this state now; `ready` is what can be taken
-    #[arg(long, value_enum)]
-    pub(crate) state: Option<StateFilter>,
-    /// Only tasks of this queue
-    #[arg(long, value_name = "NAME")]
-    pub(crate) queue: Option<String>,
-    /// Only tasks of this project; may be given several times
-    #[arg(long = "project", value_name = "NAME")]
-    pub(crate) projects: Vec<String>,
-    /// Instead of nodes the paths that are reserved, with the node and the holder of each
-    #[arg(long, conflicts_with_all = ["state", "queue", "projects"])]
-    pub(crate) paths: bool,
-}
-
-impl List {
-    /// Is the node a task of the queue and the projects that were asked for, if any were?
-    pub(crate) fn is_asked_for(&self, node: &claimdir::domain::Node) -> bool {
-        let task = node.task.as_ref();
-        let project = || task.and_then(|task| task.project.as_ref());
-        self.queue.as_ref().is_none_or(|queue| task.is_some_and(|task| task.queue.as_str() == queue))
-            && (self.projects.is_empty()
-                || project().is_some_and(|of| self.projects.iter().any(|asked| asked == of.as_str())))
-    }
-}
-
-/// The states that `list` tells apart.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StateFilter {
-    Ready,
-    Waiting,
-    Claimed,
-    Blocked,
-    Done,
-    Failed,
-    Cancelled,
-    Expired,
+pub(crate) struct Reap {
+    /// Give the nodes back; those whose attempts are used up have failed. Live claims stay as they are
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// Tell of live claims, too, that have shown no progress for so long: neither a renewal with --progress, nor their
+    /// beginning
+    #[arg(long, value_name = "6h", default_value = "6h", value_parser = parse_duration)]
+    pub(crate) idle: Duration,
 }
 
 /// A switch's variable: an empty one counts as unset, like every other.

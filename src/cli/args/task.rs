@@ -52,7 +52,7 @@ pub(crate) struct Add {
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
     /// How soon it is its turn: 0, which goes first, to 9
-    #[arg(long, value_name = "0-9", default_value_t = 5)]
+    #[arg(long, value_name = "0-9", default_value_t = 5, allow_negative_numbers = true)]
     pub(crate) priority: u8,
     /// Only once this task is done and, where it asks for it, accepted; it must have been added before
     #[arg(long, value_name = "ID")]

@@ -91,7 +91,11 @@ fn exportable(context: &Context) -> Result<()> {
 /// The request for whatever node it may be.
 pub(crate) fn request(terms: &Terms, context: &Context, directory: &Directory) -> Result<Acquire> {
     let request = Acquire::by(context.owner(directory)?.name).lease(terms.lease);
-    Ok(request.with(&context.resources(&terms.with)?))
+    let request = request.with(&context.resources(&terms.with)?);
+    Ok(match &terms.engine {
+        Some(engine) => request.engine(Name::new(engine.as_str())?),
+        None => request,
+    })
 }
 
 /// The request for a node that is named.
@@ -148,6 +152,7 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
     let mut fields = json!({
         "id": node.id.as_str(),
         "owner": claim.owner,
+        "engine": claim.engine.as_ref().map(Name::as_str),
         "generation": node.generation,
         "version": node.version,
         "attempt": node.attempt,

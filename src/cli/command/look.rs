@@ -1,33 +1,33 @@
-//! `claim show`, `why`, `list`. They write nothing and make no directory.
+//! `claim show` and `why`. They write nothing and make no directory.
 
 use claimdir::domain::{Blob, Ending, Holder, Node, Standing, for_show};
 use claimdir::time::{human, rfc3339_seconds};
-use claimdir::{Acquire, Code, Directory, Name, Refusal, Reserved, Result, Scope};
+use claimdir::{Acquire, Directory, Name, Refusal, Result, Scope};
 use serde_json::{Value, json};
 
-use super::outcome::attempt_line;
+use super::outcome::{attempt_line, driven};
 use crate::cli::args::{self, StateFilter};
 use crate::cli::context::Context;
 use crate::cli::report::{Report, halt_json, holder_json};
 use crate::cli::text::harmless;
 
 /// What a node is now, for people and for filters.
-struct Now {
-    state: StateFilter,
+pub(super) struct Now {
+    pub(super) state: StateFilter,
     takeable: bool,
     /// In words, with names as recorded: who prints them makes them harmless.
-    says: String,
-    remaining_ms: Option<i64>,
+    pub(super) says: String,
+    pub(super) remaining_ms: Option<i64>,
 }
 
-fn now(directory: &Directory, node: &Node) -> Now {
+pub(super) fn now(directory: &Directory, node: &Node) -> Now {
     let now = standing_now(directory, node);
     // Whether it can be taken is for what it needs to say, too.
     let needs = node.task.as_ref().is_some_and(|task| task.resources != claimdir::Resources::default());
     if !(now.takeable && needs) {
         return now;
     }
-    match directory.would_acquire(&node.id, &Acquire::by("")) {
+    match directory.would_take(node, &Acquire::by("")) {
         Ok(Err(refusal)) => {
             let says = format!("waiting: {}", refusal.message());
             Now { state: StateFilter::Waiting, takeable: false, says, ..now }
@@ -59,11 +59,15 @@ fn standing_now(directory: &Directory, node: &Node) -> Now {
             Standing::Held { claim, remaining_ms } => {
                 let until =
                     remaining_ms.map_or("with its process".to_owned(), |ms| format!("in {}", human(ms)));
-                let says = format!("claimed by {}, ends {until}", claim.owner);
+                let says =
+                    format!("claimed by {}, ends {until}", driven(&claim.owner, claim.engine.as_ref()));
                 (StateFilter::Claimed, says, *remaining_ms)
             }
             Standing::Adrift { claim } => {
-                let says = format!("claimed by {}, and its end can't be believed", claim.owner);
+                let says = format!(
+                    "claimed by {}, and its end can't be believed",
+                    driven(&claim.owner, claim.engine.as_ref())
+                );
                 (StateFilter::Claimed, says, Some(claim.lease_ms))
             }
             Standing::Lapsed { claim, .. } => {
@@ -94,7 +98,7 @@ fn ended(ending: Ending) -> StateFilter {
     }
 }
 
-fn node_json(node: &Node, now: &Now) -> Value {
+pub(super) fn node_json(node: &Node, now: &Now) -> Value {
     let mut fields = for_show(node);
     fields.insert("takeable".to_owned(), json!(now.takeable));
     if let Some(claim) = node.claim().filter(|_| now.state == StateFilter::Claimed) {
@@ -200,69 +204,4 @@ pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
     let report = Report::yes(line, fields);
     // What passes by itself needs no more words: they would send back here.
     Ok(if refusal.passes() { report } else { report.hint(refusal.next_step()) })
-}
-
-/// The paths that are reserved now.
-fn reserved(directory: &Directory, owner: Option<&str>) -> Result<Report> {
-    let mut reserved = directory.reserved()?;
-    reserved.retain(|it| owner.is_none_or(|owner| it.holder.as_ref().is_some_and(|h| h.owner == owner)));
-    let line = |it: &Reserved| {
-        let held = match &it.holder {
-            Some(holder) => {
-                format!("by {} generation={}, {}", holder.owner, holder.generation, holder.until())
-            }
-            None => "by a node whose record can't be read".to_owned(),
-        };
-        format!("{} {} {}", harmless(it.path.as_str()), harmless(it.node.as_str()), harmless(&held))
-    };
-    let row = |it: &Reserved| json!({"path": it.path.as_str(), "node": it.node.as_str(), "holder": it.holder.as_ref().map(holder_json)});
-    let fields = json!({"paths": reserved.iter().map(row).collect::<Vec<_>>()});
-    let report = Report::yes(String::new(), fields).lines(reserved.iter().map(line).collect());
-    Ok(if reserved.is_empty() { report.note("no path is reserved".to_owned()) } else { report })
-}
-
-pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
-    let directory = context.directory()?;
-    if args.paths {
-        return reserved(&directory, context.global.owner.as_deref());
-    }
-    let seen = match context.scope()? {
-        Some(scope) => directory.list_scope(&scope)?,
-        None => directory.list()?,
-    };
-    let (mut lines, mut nodes) = (Vec::new(), Vec::new());
-    for node in &seen.nodes {
-        let now = now(&directory, node);
-        let owner = context.global.owner.as_deref();
-        let mine = owner.is_none_or(|owner| node.claim().is_some_and(|claim| claim.owner == owner));
-        if args.state.is_none_or(|state| state == now.state) && mine && args.is_asked_for(node) {
-            let generation = node.generation;
-            lines.push(format!(
-                "{} generation={generation} {}",
-                harmless(node.id.as_str()),
-                harmless(&now.says)
-            ));
-            nodes.push(node_json(node, &now));
-        }
-    }
-    let unreadable: Vec<Value> = seen
-        .unreadable
-        .iter()
-        .map(|bad| json!({"id": bad.id.as_str(), "code": bad.error.code().name(), "message": bad.error.to_string()}))
-        .collect();
-    let fields = json!({"nodes": nodes, "unreadable": unreadable});
-    let none = lines.is_empty();
-    let mut report = Report::yes(String::new(), fields).lines(lines);
-    if none {
-        report = report.note("no such nodes".to_owned());
-    }
-    for bad in &seen.unreadable {
-        report = report.note(harmless(&bad.error.to_string()).into_owned());
-    }
-    Ok(if seen.unreadable.is_empty() {
-        report
-    } else {
-        let message = format!("records that can't be read: {}", seen.unreadable.len());
-        report.but(Code::RecordUnreadable, message)
-    })
 }

@@ -3,6 +3,12 @@
 pub(super) mod acquire;
 pub(super) mod check;
 pub(super) mod control;
+pub(super) mod copy;
+pub(super) mod doctor;
+pub(super) mod graph;
+pub(super) mod guide;
+pub(super) mod list;
+pub(super) mod log;
 pub(super) mod look;
 pub(super) mod mail;
 pub(super) mod outcome;

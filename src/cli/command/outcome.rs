@@ -1,10 +1,11 @@
 //! `claim result`.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use claimdir::domain::{Attempt, Ending, Node, Outcome, Reason, attempt_json, for_show};
 use claimdir::time::rfc3339;
-use claimdir::{Answer, Directory, NodeId, Refusal, Result};
+use claimdir::{Answer, Directory, Name, NodeId, Refusal, Result};
 use serde_json::{Map, Value, json};
 
 use crate::cli::args;
@@ -99,13 +100,21 @@ fn fields(node: &Node, ending: Ending, outcome: &Outcome) -> Map<String, Value> 
     }
 }
 
+/// An owner's name, and what drives it if that was said.
+pub(crate) fn driven<'a>(owner: &'a str, engine: Option<&Name>) -> Cow<'a, str> {
+    match engine {
+        Some(engine) => format!("{owner} with {engine}").into(),
+        None => owner.into(),
+    }
+}
+
 /// An ended attempt, in a line for people.
 pub(crate) fn attempt_line(attempt: &Attempt) -> String {
     let error = attempt.error.iter().map(|error| format!(": {}", harmless(error))).collect::<String>();
     format!(
         "  attempt {} by {} generation={} {}{error}",
         attempt.number,
-        harmless(&attempt.worker),
+        harmless(&driven(&attempt.worker, attempt.engine.as_ref())),
         attempt.generation,
         attempt.end.name()
     )

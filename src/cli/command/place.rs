@@ -1,16 +1,16 @@
-//! `claim where`, `init`, `doctor`, `prune`, `reap`: about the directory itself.
+//! `claim where`, `init`, `prune`, `reap`: about the directory itself.
 
-use claimdir::store::Gravity;
-use claimdir::time::human;
-use claimdir::{Code, Error, NodeId, Over, Result, locate};
+use claimdir::time::{human, rfc3339};
+use claimdir::{Idle, Over, Result};
 use serde_json::{Value, json};
 
+use super::outcome::driven;
 use crate::cli::args;
 use crate::cli::context::Context;
-use crate::cli::report::Report;
+use crate::cli::report::{Report, holder_json};
 use crate::cli::text::harmless;
 
-pub(crate) fn located(context: &Context) -> Result<Report> {
+pub(crate) fn locate(context: &Context) -> Result<Report> {
     let located = context.located()?;
     let directory = context.directory()?;
     let owner = context.owner(&directory)?;
@@ -40,66 +40,6 @@ pub(crate) fn init(context: &Context) -> Result<Report> {
     Ok(Report::yes(line, json!({"created": made, "why": located.why.to_string()})))
 }
 
-pub(crate) fn copy(args: args::Copy, context: &Context) -> Result<Report> {
-    let from = Context::named(&args.from, locate::locate)?;
-    let to = Context::named(&args.to, locate::locate_for_init)?;
-    if !from.exists {
-        let message = format!("there is no claim directory at {}", from.path.display());
-        return Err(Error::new(Code::NoStore, message));
-    }
-    let (source, target) = (context.open(&from)?, context.open(&to)?);
-    let copied = match source.copy_to(&target, args.live)? {
-        Ok(copied) => copied,
-        Err(live) => return Ok(still_live(&live)),
-    };
-    let live = match copied.live.len() {
-        0 => String::new(),
-        count => format!(", {count} of them held"),
-    };
-    let place = to.path.to_string_lossy();
-    let line =
-        format!("copied {} nodes{live} and {} entries to {}", copied.nodes, copied.others, harmless(&place));
-    let fields =
-        json!({"nodes": copied.nodes, "entries": copied.others, "live": ids(&copied.live), "to": place});
-    Ok(Report::yes(line, fields)
-        .note("from now on name the copy with CLAIMS_DIR, everywhere at once".to_owned()))
-}
-
-/// Refuses to copy what somebody is at.
-fn still_live(live: &[NodeId]) -> Report {
-    let some: Vec<_> = live.iter().take(5).map(|id| harmless(id.as_str())).collect();
-    let more = if live.len() > some.len() { ", …" } else { "" };
-    let message = format!("{} claims are live: {}{more}; nothing was copied", live.len(), some.join(", "));
-    let line = format!("refused — {message}");
-    Report::yes(line, json!({"live": ids(live)})).but(Code::ClaimHeld, message)
-}
-
-fn ids(nodes: &[NodeId]) -> Vec<&str> {
-    nodes.iter().map(NodeId::as_str).collect()
-}
-
-pub(crate) fn doctor(context: &Context) -> Result<Report> {
-    let checkup = context.directory()?.doctor()?;
-    let faults = checkup.findings.iter().filter(|finding| finding.gravity == Gravity::Fault).count();
-    let mut lines = vec![format!("{} records read, {faults} faults", checkup.records)];
-    let mut findings = Vec::new();
-    for finding in &checkup.findings {
-        let gravity = match finding.gravity {
-            Gravity::Fault => "fault",
-            Gravity::Leftover => "leftover",
-        };
-        lines.push(format!("{gravity}: {}: {}", harmless(&finding.place), harmless(&finding.what)));
-        findings.push(json!({"gravity": gravity, "place": finding.place, "what": finding.what}));
-    }
-    let fields = json!({"records": checkup.records, "faults": faults, "findings": Value::Array(findings)});
-    let report = Report::yes(String::new(), fields).lines(lines);
-    Ok(if faults == 0 {
-        report
-    } else {
-        report.but(Code::RecordUnreadable, format!("faults found: {faults}"))
-    })
-}
-
 pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {
     let pruned = context.directory()?.prune(args.older, args.dry_run)?;
     let word = if args.dry_run { "would forget" } else { "forgot" };
@@ -109,42 +49,74 @@ pub(crate) fn prune(args: args::Prune, context: &Context) -> Result<Report> {
     };
     let (messages, results) = (more(pruned.messages, "messages"), more(pruned.results, "results"));
     let blobs = more(pruned.blobs, "blobs left over");
-    let line = format!("{word} {} receipts{messages}{results}{blobs}", pruned.receipts);
+    let days = more(pruned.days, "days of the journal");
+    let line = format!("{word} {} receipts{messages}{results}{blobs}{days}", pruned.receipts);
     let fields = json!({
         "receipts": pruned.receipts,
         "messages": pruned.messages,
         "results": pruned.results,
         "blobs": pruned.blobs,
+        "journal_days": pruned.days,
         "dry_run": args.dry_run,
     });
     Ok(Report::yes(line, fields))
 }
 
 pub(crate) fn reap(args: args::Reap, context: &Context) -> Result<Report> {
-    let over = context.directory()?.reap(args.apply)?;
-    let line = |it: &Over| {
-        let ended = match it.ended_ms_ago {
-            Some(ms) => format!("ended {} ago", human(ms)),
-            None => "ended with its process".to_owned(),
-        };
-        let became = it.became.map(|state| format!(", now {state}")).unwrap_or_default();
-        let (id, owner) = (harmless(it.id.as_str()), harmless(&it.owner));
-        format!(
-            "{id} the claim of {owner} {ended} (generation {}, attempt {}){became}",
-            it.generation, it.attempt
-        )
+    let found = context.directory()?.reap_and_watch(args.apply, args.idle)?;
+    let fields = json!({
+        "claims": found.over.iter().map(over_json).collect::<Vec<_>>(),
+        "applied": args.apply,
+        "idle": found.idle.iter().map(idle_json).collect::<Vec<_>>(),
+    });
+    let lines = found.over.iter().map(over_line).chain(found.idle.iter().map(idle_line)).collect();
+    let report = Report::yes(String::new(), fields).lines(lines);
+    Ok(if found.over.is_empty() { report.note("no claim is over".to_owned()) } else { report })
+}
+
+fn over_line(it: &Over) -> String {
+    let ended = match it.ended_ms_ago {
+        Some(ms) => format!("ended {} ago", human(ms)),
+        None => "ended with its process".to_owned(),
     };
-    let row = |it: &Over| {
-        json!({
-            "id": it.id.as_str(),
-            "owner": it.owner,
-            "generation": it.generation,
-            "attempt": it.attempt,
-            "ended_ms_ago": it.ended_ms_ago,
-            "became": it.became,
-        })
-    };
-    let fields = json!({"claims": over.iter().map(row).collect::<Vec<_>>(), "applied": args.apply});
-    let report = Report::yes(String::new(), fields).lines(over.iter().map(line).collect());
-    Ok(if over.is_empty() { report.note("no claim is over".to_owned()) } else { report })
+    let became = it.became.map(|state| format!(", now {state}")).unwrap_or_default();
+    let (id, owner) = (harmless(it.id.as_str()), harmless(&it.owner));
+    format!(
+        "{id} the claim of {owner} {ended} (generation {}, attempt {}){became}",
+        it.generation, it.attempt
+    )
+}
+
+fn over_json(it: &Over) -> Value {
+    json!({
+        "id": it.id.as_str(),
+        "owner": it.owner,
+        "generation": it.generation,
+        "attempt": it.attempt,
+        "ended_ms_ago": it.ended_ms_ago,
+        "became": it.became,
+    })
+}
+
+fn idle_line(it: &Idle) -> String {
+    let owner = driven(&it.holder.owner, it.holder.engine.as_deref());
+    format!(
+        "{} is live and idle: {} has told of no progress for {} (generation {}, attempt {}, {})",
+        harmless(it.id.as_str()),
+        harmless(&owner),
+        human(it.idle_ms),
+        it.holder.generation,
+        it.attempt,
+        it.holder.until()
+    )
+}
+
+fn idle_json(it: &Idle) -> Value {
+    json!({
+        "id": it.id.as_str(),
+        "holder": holder_json(&it.holder),
+        "attempt": it.attempt,
+        "since": rfc3339(it.since_ms),
+        "idle_ms": it.idle_ms,
+    })
 }

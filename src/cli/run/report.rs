@@ -1,7 +1,7 @@
 //! What came of a `run`, as one report.
 
-use claimdir::domain::Acquired;
-use claimdir::{Error, Refusal};
+use claimdir::domain::{Acquired, Node};
+use claimdir::{Error, Name, Refusal};
 use rustix::io::Errno;
 use serde_json::{Map, Value, json};
 
@@ -97,6 +97,7 @@ impl Facts {
         let fields = json!({
             "id": self.id,
             "owner": self.owner,
+            "engine": node.and_then(Node::claim).and_then(|claim| claim.engine.as_ref()).map(Name::as_str),
             "generation": node.map(|node| node.generation),
             "attempt": node.map(|node| node.attempt),
             "reclaimed_from": self.acquired.as_ref().and_then(|acquired| acquired.reclaimed_from.as_ref()),

@@ -29,9 +29,14 @@ impl Signals {
         Signals::block_these(FORWARDED.into_iter().chain([Signal::CHILD]))
     }
 
+    /// These, but for those that whoever started this process has it ignore, as `nohup` and a shell's `&` do.
     pub(crate) fn block_these(these: impl IntoIterator<Item = Signal>) -> io::Result<Signals> {
+        let ignored = ignored();
         let mut set = SigSet::empty();
         for signal in these {
+            if signal != Signal::CHILD && ignored & (1 << (signal.as_raw() - 1)) != 0 {
+                continue;
+            }
             set.add(Number::try_from(signal.as_raw())?);
         }
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -46,6 +51,13 @@ impl Signals {
         let signal = self.0.read_signal().ok().flatten()?;
         Signal::from_named_raw(i32::try_from(signal.ssi_signo).ok()?)
     }
+}
+
+/// The signals that this process ignores, a bit each; none where that can't be told.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 impl AsFd for Signals {

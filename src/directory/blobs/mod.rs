@@ -15,8 +15,9 @@ use std::io::{Cursor, Read};
 use serde_json::Value;
 
 use super::Directory;
-use crate::domain::hint::{escaped, unescaped};
-use crate::domain::{self, Answer, Blob, Content, Ending, Node, Reason, Refusal, Step, Token};
+use crate::domain::{
+    self, Answer, Blob, Content, Ending, Node, Reason, Refusal, Step, Token, natural, of_natural,
+};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use crate::store::{Key, Measured};
@@ -59,12 +60,12 @@ impl Part {
             ("result", generation) => Part::Result(generation.parse().ok()?),
             _ => return None,
         };
-        Some((unescaped(folder)?, part))
+        Some((of_natural(folder)?, part))
     }
 }
 
 fn folder(id: &NodeId) -> String {
-    format!("{FOLDER}/{}", escaped(id))
+    format!("{FOLDER}/{}", natural(id))
 }
 
 /// The key of a blob of `id`. A record that names anything else was not written here.

@@ -1,7 +1,5 @@
 //! Blobs that are left over, and records whose blobs are missing.
 
-use std::collections::HashSet;
-
 use super::{FOLDER, Opened, Part};
 use crate::directory::Directory;
 use crate::domain::Node;
@@ -47,19 +45,17 @@ impl Directory {
         Ok(pruned)
     }
 
-    /// What is wrong with the blobs that these records name: where, and what.
-    pub(in crate::directory) fn missing_blobs(&self, nodes: &[Node]) -> Vec<(String, String)> {
-        let mut told = HashSet::new();
-        let mut missing = Vec::new();
-        for (node, blob) in nodes.iter().flat_map(|node| node.blobs().map(move |blob| (node, blob))) {
+    /// What is wrong with the blobs that the record `node` names.
+    pub(in crate::directory) fn wrong_blobs(&self, node: &Node) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for blob in node.blobs() {
             match self.open_blob(node, blob).and_then(Opened::prove) {
-                Err(error) if error.code() != Code::NotFound && told.insert(&blob.name) => {
-                    missing.push((self.place(Some(&node.id)), error.to_string()));
-                }
+                Err(error) if error.code() != Code::NotFound => wrong.push(error.to_string()),
                 _ => {}
             }
         }
-        missing
+        wrong.dedup();
+        wrong
     }
 }
 

@@ -14,6 +14,7 @@
 //! - **A reader joins by swapping the head** while its cursor is empty: a pruner that has not seen the cursor loses
 //!   its swap of the head, and looks again.
 
+mod examine;
 mod once;
 mod prune;
 mod read;

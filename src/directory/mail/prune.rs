@@ -1,12 +1,10 @@
-//! Looking at boxes, checking them, and letting go of what every reader has dealt with.
+//! Looking at boxes, and letting go of what every reader has dealt with.
 
-use std::collections::BTreeSet;
-
-use super::{Directory, messages_folder, number_of, readers_folder};
+use super::{Directory, messages_folder, number_of};
 use crate::directory::update::ROUNDS;
-use crate::domain::{Cursor, Head, MailName, Mailbox, Message};
+use crate::domain::{Cursor, Head, MailName, Mailbox};
 use crate::error::{Error, Result};
-use crate::store::{Finding, Gravity, Key, Prefix};
+use crate::store::Prefix;
 
 /// What [`Directory::mailboxes`] found.
 #[derive(Debug, Default)]
@@ -110,7 +108,7 @@ impl Directory {
     }
 
     /// Removes what stands below the floor, also what an earlier pruner left there.
-    fn clear_below(&self, of: &MailName, floor: u64) -> Result<()> {
+    pub(super) fn clear_below(&self, of: &MailName, floor: u64) -> Result<()> {
         for key in self.store.list(&Prefix::Internal(&messages_folder(of)), None, usize::MAX)? {
             if number_of(of, &key).is_some_and(|number| number <= floor) {
                 self.store.remove(&key)?;
@@ -118,66 +116,4 @@ impl Directory {
         }
         Ok(())
     }
-
-    /// Checks every head, cursor and message.
-    pub(in crate::directory) fn examine_mail(&self) -> Result<Vec<Finding>> {
-        let mut findings = Vec::new();
-        for key in self.heads()? {
-            match self.head_at(key) {
-                Ok(cell) => {
-                    if let Some(head) = cell.says {
-                        self.examine_box(&head, &cell.key, &mut findings)?;
-                    }
-                }
-                Err(error) => findings.push(fault(String::new(), error.to_string())),
-            }
-        }
-        Ok(findings)
-    }
-
-    fn examine_box(&self, head: &Head, key: &Key, findings: &mut Vec<Finding>) -> Result<()> {
-        let place = |key: &Key| self.store.place(Some(key));
-        let mut numbers = BTreeSet::new();
-        for key in self.store.list(&Prefix::Internal(&messages_folder(&head.of)), None, usize::MAX)? {
-            match number_of(&head.of, &key) {
-                None => findings.push(fault(place(&key), "not a message's file".to_owned())),
-                Some(number) if number <= head.floor => findings.push(Finding {
-                    gravity: Gravity::Leftover,
-                    place: place(&key),
-                    what: "below the box's floor; the next `claim prune` removes it".to_owned(),
-                }),
-                Some(number) => {
-                    numbers.insert(number);
-                    let found = self.store.read(&key)?;
-                    if let Some(Err(why)) = found.map(|bytes| Message::decode(&head.of, number, &bytes)) {
-                        findings.push(fault(place(&key), why.to_string()));
-                    }
-                }
-            }
-        }
-        let last = numbers.last().copied().unwrap_or(head.floor);
-        if let Some(missing) = (head.floor + 1..=last).find(|number| !numbers.contains(number)) {
-            findings.push(fault(place(key), format!("message {missing} is missing, and {last} is there")));
-        }
-        if head.last > last {
-            findings
-                .push(fault(place(key), format!("it counts {} messages, and {last} is the last", head.last)));
-        }
-        for key in self.store.list(&Prefix::Internal(&readers_folder(&head.of)), None, usize::MAX)? {
-            let place = place(&key);
-            match self.cursor_at(key).map(|cell| cell.says) {
-                Err(error) => findings.push(fault(place, error.to_string())),
-                Ok(Some(cursor)) if cursor.handed_out > last => {
-                    let what = format!("{} was handed out, and {last} is the last", cursor.handed_out);
-                    findings.push(fault(place, what));
-                }
-                Ok(_) => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-fn fault(place: String, what: String) -> Finding {
-    Finding { gravity: Gravity::Fault, place, what }
 }

@@ -9,7 +9,7 @@ mod run;
 mod walk;
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +18,10 @@ use super::{Directory, Lease};
 use serde_json::json;
 
 use crate::directory::gates::Gateway;
-use crate::domain::{Acquire, Acquired, Answer, Fingerprint, Halt, Name, Refusal, Scope, Task, hint};
+use crate::directory::known::Read;
+use crate::domain::{
+    Acquire, Acquired, Answer, Fingerprint, Halt, Name, Refusal, Scope, Task, hint, natural,
+};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use walk::{Listed, Walk};
@@ -148,7 +151,10 @@ impl Directory {
     pub fn try_next(&self, request: &Next) -> Result<Result<Lease, Nothing>> {
         match &self.receipt {
             Some(key) => self.next_once(request, key),
-            None => self.walks(request, &mut |id: &NodeId| self.try_acquire(id, &request.acquire)),
+            None => self.walks(request, &mut |read: Read| {
+                let id = read.0.id.clone();
+                self.knowing(Some(read)).take(&id, &request.acquire, None, None)
+            }),
         }
     }
 
@@ -156,7 +162,7 @@ impl Directory {
     fn walks<T>(
         &self,
         request: &Next,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Result<T, Nothing>> {
         let mut passed_by = HashSet::new();
         for round in 0..ROUNDS {
@@ -176,6 +182,8 @@ impl Directory {
                 if self.is_hinted()? || self.hint_all()? == 0 {
                     return Ok(Err(walk.nothing));
                 }
+                // Dead workers' tasks are among what was put.
+                self.queues.glanced_ns.store(0, Ordering::Relaxed);
                 continue;
             }
             passed_by = walk.passed_by;
@@ -229,10 +237,10 @@ impl Directory {
         if let Some(nothing) = self.stopped(request)? {
             return Ok(Err(nothing));
         }
-        let mut would = |id: &NodeId| self.would_acquire(id, &request.acquire);
+        let would = |id: &NodeId| self.would_acquire(id, &request.acquire);
         if self.is_hinted()? {
             let mut walk = Walk::looking(self, request);
-            let found = walk.take_first(&mut would)?;
+            let found = walk.take_first(&mut |(node, _)| would(&node.id))?;
             return Ok(found.ok_or(walk.nothing));
         }
         let mut nothing = Nothing::default();
@@ -253,7 +261,7 @@ impl Directory {
                 return Ok(());
             };
             if let Some(when) = hint::when(node).filter(|_| self.standing(node, |now| now.takeable())) {
-                found.push((task.priority, when.wall_ms(), hint::escaped(&node.id), node.id.clone()));
+                found.push((task.priority, when.wall_ms(), natural(&node.id), node.id.clone()));
             }
             Ok(())
         })?;

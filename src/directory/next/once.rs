@@ -61,11 +61,10 @@ impl Directory {
 
     /// The task whose turn it is, at the write that it is at.
     fn aim(&self, request: &Next) -> Result<Result<Target, Nothing>> {
-        self.walks(request, &mut |id: &NodeId| {
-            // The record first: a claim is tried only from this write.
-            let write = self.node(id)?.map(|node| node.write);
-            let would = self.would_acquire(id, &request.acquire)?;
-            Ok(would.map(|acquired| Target { id: id.clone(), write: write.unwrap_or(acquired.node.write) }))
+        self.walks(request, &mut |(node, _)| {
+            // The record that was met: a claim is tried only from this write.
+            let would = self.would_acquire(&node.id, &request.acquire)?;
+            Ok(would.map(|_| Target { id: node.id, write: node.write }))
         })
     }
 }

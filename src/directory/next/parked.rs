@@ -41,15 +41,16 @@ impl Walk<'_> {
     }
 
     /// Takes a task that was refused out of the way of the others.
-    pub(super) fn park(&mut self, turn: &Turn, node: &Node) -> Result<()> {
-        let (Some(task), Some(reason)) = (&node.task, self.in_its_way(node)?) else { return Ok(()) };
+    pub(super) fn park(&mut self, turn: &Turn) -> Result<()> {
+        let Ok(Some(node)) = self.directory.node(&turn.mark.id) else { return Ok(()) };
+        let (Some(task), Some(reason)) = (&node.task, self.in_its_way(&node)?) else { return Ok(()) };
         let Some(obstacle) = hint::obstacle(&reason) else { return Ok(()) };
         if turn.obstacle.as_ref() == Some(&obstacle) {
             self.closed.insert(obstacle);
             return Ok(());
         }
         let random = WriteId::of(self.directory.host.random()?).half();
-        let name = hint::parked(task, &turn.mark, &obstacle, turn.wall_ms, random);
+        let name = hint::parked(task, &turn.mark, &obstacle, turn.place.0, random);
         self.directory.store.hint(&Key::internal(name)?)?;
         self.directory.drop_hint(&turn.name);
         Ok(())

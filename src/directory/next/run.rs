@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::walk::Walk;
 use crate::domain::hint::{self, Mark, When};
+use crate::domain::natural;
 use crate::error::Result;
 use crate::store::{Key, Prefix};
 
@@ -18,9 +19,18 @@ const MOST_DUE: usize = 256;
 pub(super) struct Turn {
     pub(super) name: String,
     pub(super) mark: Mark,
-    pub(super) wall_ms: i64,
+    pub(super) place: Place,
     /// Under what it stands, if something was in its way.
     pub(super) obstacle: Option<String>,
+}
+
+/// What orders turns of one priority: a moment in milliseconds since 1970, and in one moment the ids in natural order.
+pub(super) type Place = (i64, String);
+
+impl Turn {
+    pub(super) fn new(name: &str, mark: Mark, wall_ms: i64) -> Turn {
+        Turn { name: name.to_owned(), place: (wall_ms, natural(&mark.id)), mark, obstacle: None }
+    }
 }
 
 /// One ordered list of hints, read page by page.
@@ -49,8 +59,8 @@ impl Run {
         Run { folder: String::new(), page, after: None, ended: true, until: None, obstacle: None }
     }
 
-    /// The moment of its first one.
-    pub(super) fn peek(&mut self, walk: &mut Walk<'_>) -> Result<Option<i64>> {
+    /// The place of its first one.
+    pub(super) fn peek(&mut self, walk: &mut Walk<'_>) -> Result<Option<&Place>> {
         if walk.is_known_closed(self.obstacle.as_deref()) {
             self.page.clear();
             self.ended = true;
@@ -68,9 +78,9 @@ impl Run {
             }
         }
         if empty && self.until.is_some() {
-            self.page.make_contiguous().sort_by_key(|turn| turn.wall_ms);
+            self.page.make_contiguous().sort_by(|one, other| one.place.cmp(&other.place));
         }
-        Ok(self.page.front().map(|turn| turn.wall_ms))
+        Ok(self.page.front().map(|turn| &turn.place))
     }
 
     fn take_in(&mut self, key: &Key, walk: &mut Walk<'_>) {
@@ -82,7 +92,7 @@ impl Run {
             self.ended = true;
             return;
         }
-        let (name, obstacle) = (key.name().to_owned(), self.obstacle.clone());
-        self.page.push_back(Turn { name, mark, wall_ms: when.wall_ms(), obstacle });
+        let turn = Turn::new(key.name(), mark, when.wall_ms());
+        self.page.push_back(Turn { obstacle: self.obstacle.clone(), ..turn });
     }
 }

@@ -4,9 +4,10 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::run::{Run, Turn};
+use super::run::{Place, Run, Turn};
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
+use crate::directory::known::Read;
 use crate::domain::hint::{self, Mark};
 use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
@@ -77,7 +78,7 @@ impl<'a> Walk<'a> {
     /// Takes the first task of those that are listed already.
     pub(super) fn take_listed<T>(
         &mut self,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         while let Some(turn) = self.next_listed() {
             if let Some(taken) = self.meet(turn, take)? {
@@ -120,7 +121,7 @@ impl<'a> Walk<'a> {
     /// Takes the first task that `take` gets.
     pub(super) fn take_first<T>(
         &mut self,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         let since_ns = self.directory.host.mono_ns();
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
@@ -133,7 +134,7 @@ impl<'a> Walk<'a> {
         for priority in priorities {
             let own = orphans.extract_if(.., |(of, _)| *of == priority);
             let mut own: VecDeque<Turn> = own.map(|(_, turn)| turn).collect();
-            own.make_contiguous().sort_by_key(|turn| turn.wall_ms);
+            own.make_contiguous().sort_by(|one, other| one.place.cmp(&other.place));
             let mut runs = self.runs(&format!("{lane}/{priority}"))?;
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
@@ -175,28 +176,25 @@ impl<'a> Walk<'a> {
 
     /// Of all lists' first ones the one that has waited longest.
     fn first(&mut self, runs: &mut [Run]) -> Result<Option<Turn>> {
-        let mut first: Option<(i64, usize)> = None;
+        let mut first: Option<(&Place, usize)> = None;
         for (at, run) in runs.iter_mut().enumerate() {
-            if let Some(wall_ms) = run.peek(self)?
-                && first.is_none_or(|(earliest, _)| wall_ms < earliest)
+            if let Some(place) = run.peek(self)?
+                && first.is_none_or(|(earliest, _)| place < earliest)
             {
-                first = Some((wall_ms, at));
+                first = Some((place, at));
             }
         }
-        Ok(first.and_then(|(_, at)| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
+        let at = first.map(|(_, at)| at);
+        Ok(at.and_then(|at| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
     }
 
     /// Looks at the task that a hint leads to, and takes it if it can be taken.
-    fn meet<T>(
-        &mut self,
-        turn: Turn,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
-    ) -> Result<Option<T>> {
+    fn meet<T>(&mut self, turn: Turn, take: &mut dyn FnMut(Read) -> Result<Answer<T>>) -> Result<Option<T>> {
         if self.is_known_closed(turn.obstacle.as_deref()) {
             return Ok(None);
         }
-        let node = match self.directory.node(&turn.mark.id) {
-            Ok(Some(node)) => node,
+        let (node, bytes) = match self.directory.read(&turn.mark.id) {
+            Ok(Some(read)) => read,
             Ok(None) => {
                 self.passed_by.insert((turn.mark.id, None));
                 return Ok(None);
@@ -205,7 +203,7 @@ impl<'a> Walk<'a> {
             Err(_) => return Ok(None),
         };
         match self.judge(&node, &turn.mark) {
-            Verdict::Take => return self.try_take(&turn, &node, take),
+            Verdict::Take => return self.try_take(&turn, (node, bytes), take),
             Verdict::PassBy => {
                 self.passed_by.insert((turn.mark.id, Some(node.write)));
             }
@@ -250,8 +248,8 @@ impl<'a> Walk<'a> {
     fn try_take<T>(
         &mut self,
         turn: &Turn,
-        node: &Node,
-        take: &mut dyn FnMut(&NodeId) -> Result<Answer<T>>,
+        read: Read,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         let id = &turn.mark.id;
         let taking = || self.directory.queues.taking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -260,7 +258,7 @@ impl<'a> Walk<'a> {
             self.lost = true;
             return Ok(None);
         }
-        let answer = take(id);
+        let answer = take(read);
         taking().remove(id);
         match answer? {
             Ok(taken) => {
@@ -272,7 +270,7 @@ impl<'a> Walk<'a> {
             }
             Err(refusal) => {
                 if refusal.reason.is_of_resources() && !self.looks {
-                    self.park(turn, node)?;
+                    self.park(turn)?;
                 }
                 self.refused(refusal);
                 Ok(None)
@@ -319,8 +317,7 @@ impl<'a> Walk<'a> {
             if over && hint::is_named(&node, &mark) {
                 let asked = &self.request.projects;
                 if asked.is_empty() || task.project.as_ref().is_some_and(|project| asked.contains(project)) {
-                    let name = key.name().to_owned();
-                    let turn = Turn { name, mark, wall_ms: task.submitted_ms, obstacle: None };
+                    let turn = Turn::new(key.name(), mark, task.submitted_ms);
                     orphans.push((task.priority.to_string(), turn));
                 }
             } else if !self.looks && node.version >= mark.version && !hint::is_named(&node, &mark) {

@@ -3,6 +3,7 @@
 //! Decoding takes the fields it knows out of the object and keeps the rest, so that a program of the same
 //! format that knows less loses nothing on a rewrite. A newer format is refused, not guessed.
 
+mod brief;
 mod fields;
 mod gate;
 mod quota;
@@ -15,6 +16,7 @@ use serde_json::Value;
 use super::record::Node;
 use crate::error::Error;
 use crate::id::NodeId;
+pub(crate) use brief::decode_brief;
 pub(super) use fields::Fields;
 pub(crate) use gate::{decode as decode_gate, encode as encode_gate};
 pub(crate) use quota::{decode as decode_quota, encode as encode_quota};

@@ -73,10 +73,12 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
     let bound = fields.object("process", |process| bound(process, &mut unknown))?;
     Ok(Claim {
         owner: fields.take("owner")?,
+        engine: name(&mut fields, "engine")?,
         token_hash: fields.with("token_hash", |hex: String| TokenHash::from_hex(&hex))?,
         acquired_ms: fields.time("acquired_at")?,
         ends: Moment { wall_ms: fields.time("expires_at")?, mono_ms, place },
         lease_ms: fields.with("lease_ms", |ms: i64| (ms > 0).then_some(ms.min(longest)))?,
+        progressed: fields.object("progressed", |mut progressed| moment(&mut progressed))?.map(Box::new),
         host: fields.take("host")?,
         pid: fields.take("pid")?,
         bound,
@@ -88,6 +90,11 @@ fn claim(mut fields: Fields) -> Result<Claim, Malformed> {
     })
 }
 
+/// A name that may be missing.
+fn name(fields: &mut Fields, field: &str) -> Result<Option<Name>, Malformed> {
+    fields.with(field, |name: Option<String>| name.map(Name::new).transpose().ok())
+}
+
 fn task(mut fields: Fields) -> Result<Task, Malformed> {
     Ok(Task {
         title: fields.take("title")?,
@@ -97,7 +104,7 @@ fn task(mut fields: Fields) -> Result<Task, Malformed> {
         queue: fields.with("queue", |name: Option<String>| {
             name.map_or_else(|| Some(Task::default_queue()), |name| Name::new(name).ok())
         })?,
-        project: fields.with("project", |name: Option<String>| name.map(Name::new).transpose().ok())?,
+        project: name(&mut fields, "project")?,
         priority: fields.with("priority", |n: Option<u8>| {
             Some(n.unwrap_or(Task::DEFAULT_PRIORITY)).filter(|n| *n <= Task::LAST_PRIORITY)
         })?,
@@ -229,6 +236,7 @@ fn attempt(mut fields: Fields) -> Result<Attempt, Malformed> {
     Ok(Attempt {
         number: fields.count("attempt")?,
         worker: fields.take("worker")?,
+        engine: name(&mut fields, "engine")?,
         generation: fields.count("generation")?,
         started_ms: fields.time("started_at")?,
         ended_ms: fields.time("ended_at")?,

@@ -93,7 +93,7 @@ pub(in crate::domain) fn to_json(node: &Node, secrets: bool) -> Map<String, Valu
 
 /// An attempt, as records and answers have it.
 pub fn attempt_json(attempt: &Attempt) -> Value {
-    let json = json!({
+    let mut json = json!({
         "attempt": attempt.number,
         "worker": attempt.worker,
         "generation": attempt.generation,
@@ -102,6 +102,7 @@ pub fn attempt_json(attempt: &Attempt) -> Value {
         "ended": attempt.end.name(),
         "error": attempt.error,
     });
+    put_engine(&mut json, attempt.engine.as_ref());
     with_extra(json, &attempt.extra)
 }
 
@@ -144,13 +145,19 @@ fn task_json(task: &Task) -> Value {
     }
     put_resources(&mut json, &task.resources);
     if let Some(deadline) = &task.deadline {
-        let clock = clock_json("at_mono_ms", deadline);
-        json["deadline"] = json!({"at": rfc3339(deadline.wall_ms), "clock": clock});
+        json["deadline"] = moment_json(deadline);
     }
     if !task.subscribers.is_empty() {
         json["subscribers"] = task.subscribers.iter().map(Name::as_str).collect();
     }
     with_extra(json, &task.extra)
+}
+
+/// Adds what drives an owner, if that was said.
+fn put_engine(json: &mut Value, engine: Option<&Name>) {
+    if let Some(engine) = engine {
+        json["engine"] = json!(engine.as_str());
+    }
 }
 
 /// Adds what goes with a claim; lists that are empty are left out.
@@ -166,6 +173,10 @@ fn put_resources(json: &mut Value, resources: &Resources) {
 
 pub(in crate::domain) fn last_write_json(last: &LastWrite) -> Value {
     json!({"receipt": last.receipt, "fingerprint": last.fingerprint.hex(), "answer": last.answer})
+}
+
+fn moment_json(moment: &Moment) -> Value {
+    json!({"at": rfc3339(moment.wall_ms), "clock": clock_json("at_mono_ms", moment)})
 }
 
 /// The monotonic part of a moment, its time under `name`.
@@ -186,6 +197,10 @@ fn claim_json(claim: &Claim, secrets: bool) -> Value {
     });
     if secrets {
         json["token_hash"] = json!(claim.token_hash.hex());
+    }
+    put_engine(&mut json, claim.engine.as_ref());
+    if let Some(progressed) = &claim.progressed {
+        json["progressed"] = moment_json(progressed);
     }
     put_resources(&mut json, &claim.resources);
     if let Some(Bound { process, until_exit }) = &claim.bound {

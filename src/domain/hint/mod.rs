@@ -22,16 +22,22 @@ mod name;
 mod obstacle;
 
 use super::Scope;
-use super::record::{Claim, Moment, Name, Node, State};
+use super::natural::natural;
+use super::record::{Claim, Moment, Name, Node, State, Task};
 use super::standing::Facts;
 use crate::host::Place;
 use crate::id::NodeId;
-pub(crate) use name::{PARKED, escaped, parked, unescaped};
+pub(crate) use name::{PARKED, parked};
 pub(crate) use obstacle::obstacle;
 
 /// The folder of all that one queue's workers look at.
 pub(crate) fn lane(queue: &Name, scope: Option<&Scope>) -> String {
     format!("due/queues/{}/{}", queue.part(), in_scope(scope))
+}
+
+/// The same for those who look for this task.
+pub(crate) fn lane_of(id: &NodeId, task: &Task) -> String {
+    lane(&task.queue, Scope::of(id).as_ref())
 }
 
 /// A scope, or none, as a part.
@@ -47,9 +53,12 @@ pub(crate) fn built(clock: &str) -> String {
 /// The folder of those entries.
 pub(crate) const BUILT: &str = "due/built";
 
+/// The folder of who waits for whom.
+pub(crate) const DEPENDENTS: &str = "dependents";
+
 /// The folder of those who wait for `on`.
 pub(crate) fn dependents(on: &NodeId) -> String {
-    format!("dependents/{}", escaped(on))
+    format!("{DEPENDENTS}/{}", natural(on))
 }
 
 /// The clock of `place` in names: no other boot's, and no other time namespace's.

@@ -1,9 +1,8 @@
 //! Hints' names: an order that is the order of their turns, and at most some 256 names a folder.
 
-use super::{Mark, When, lane, optional};
-use crate::domain::Scope;
+use super::{Mark, When, lane_of, optional};
+use crate::domain::natural::{natural, of_natural};
 use crate::domain::record::Task;
-use crate::id::NodeId;
 
 /// What a time is shifted by for each of its folders, and how much of that is left. Submissions come as fast as they
 /// can be written down: 12 days, 70 minutes, a minute, a second, 16 ms.
@@ -15,9 +14,6 @@ const TIMED: [(u32, u64); 3] = [(26, u64::MAX), (18, 0xff), (10, 0xff)];
 
 /// The last moment that a name can say: milliseconds in 48 bits.
 const LAST: u64 = (1 << 48) - 1;
-
-/// The longest run of digits that is ordered as a number.
-const LONGEST: usize = 25;
 
 /// The name of a task's hint.
 pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
@@ -32,7 +28,7 @@ pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
 
 /// The name in the short folder, of a claim that ends with its process.
 pub(super) fn bound(task: &Task, mark: &Mark) -> String {
-    format!("{}/bound/{}", lane(&task.queue, Scope::of(&mark.id).as_ref()), leaf(mark))
+    format!("{}/bound/{}", lane_of(&mark.id, task), leaf(mark))
 }
 
 /// The name of a task's hint while `obstacle` is in its way, since `wall_ms`. `random` makes it one of its own.
@@ -46,8 +42,7 @@ pub(crate) const PARKED: &str = "parked";
 
 /// The folder of all hints of one queue, priority and project.
 fn run(task: &Task, mark: &Mark) -> String {
-    let lane = lane(&task.queue, Scope::of(&mark.id).as_ref());
-    format!("{lane}/{}/{}", task.priority, optional(task.project.as_ref()))
+    format!("{}/{}/{}", lane_of(&mark.id, task), task.priority, optional(task.project.as_ref()))
 }
 
 fn clamped(ms: i64) -> u64 {
@@ -67,7 +62,7 @@ fn time(shifts: &[(u32, u64)], ms: i64) -> String {
 }
 
 fn leaf(mark: &Mark) -> String {
-    format!("{}~{:x}.{:016x}", escaped(&mark.id), mark.version, mark.random)
+    format!("{}~{:x}-{:016x}", natural(&mark.id), mark.version, mark.random)
 }
 
 /// What the last part of a hint's name tells.
@@ -75,11 +70,11 @@ pub(super) fn mark_of(name: &str) -> Option<Mark> {
     let (rest, leaf) = name.rsplit_once('/')?;
     let leaf = if is_parked(rest) { leaf.rsplit_once('.')?.0 } else { leaf };
     let (head, tail) = leaf.rsplit_once('~')?;
-    let (version, random) = tail.split_once('.')?;
+    let (version, random) = tail.split_once('-')?;
     let times = if rest.ends_with("/bound") { 0 } else { 1 + usize::from(is_timed(rest)) };
     let id = (0..times).try_fold(head, |head, _| head.split_once('.').map(|(_, rest)| rest))?;
     Some(Mark {
-        id: unescaped(id)?,
+        id: of_natural(id)?,
         version: u64::from_str_radix(version, 16).ok()?,
         random: u64::from_str_radix(random, 16).ok()?,
     })
@@ -107,52 +102,11 @@ pub(super) fn when_of(name: &str) -> Option<When> {
     Some(When::Timed { clock, mono_ms: number(first)?, wall_ms: number(rest.split_once('.')?.0)? })
 }
 
-/// An id as a part of a name, in an order in which `TK-2` comes before `TK-10`: each run of digits has its length
-/// before it, as a letter.
-pub(crate) fn escaped(id: &NodeId) -> String {
-    let mut text = String::with_capacity(id.as_str().len() + 8);
-    let mut rest = id.as_str();
-    while let Some(first) = rest.chars().next() {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let length = digits.max(first.len_utf8());
-        let (piece, after) = rest.split_at(length);
-        match first {
-            '/' => text.push_str("+."),
-            '+' => text.push_str("+-"),
-            _ if digits > 0 => {
-                text.push('+');
-                text.push(char::from(b'a' + u8::try_from(digits.min(LONGEST)).unwrap_or(0)));
-                text.push_str(piece);
-            }
-            _ => text.push_str(piece),
-        }
-        rest = after;
-    }
-    text
-}
-
-/// The id that was escaped so.
-pub(crate) fn unescaped(text: &str) -> Option<NodeId> {
-    let mut id = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '+' => match chars.next()? {
-                '.' => id.push('/'),
-                '-' => id.push('+'),
-                'a'..='z' => {}
-                _ => return None,
-            },
-            c => id.push(c),
-        }
-    }
-    NodeId::new(id).ok().filter(|id| escaped(id) == text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::record::Name;
+    use crate::id::NodeId;
     use serde_json::{Map, Value};
 
     fn id(text: &str) -> NodeId {
@@ -181,32 +135,6 @@ mod tests {
     }
 
     #[test]
-    fn ids_read_back_and_are_ordered_as_people_count() {
-        let ids = [
-            "TK-2",
-            "TK-10",
-            "TK-010",
-            "a+b",
-            "a/b",
-            "a",
-            "é/9",
-            "+",
-            "+a1",
-            "~",
-            "a.b~c.d",
-            &"9".repeat(40),
-        ];
-        for text in ids {
-            assert_eq!(unescaped(&escaped(&id(text))), Some(id(text)), "{text}");
-        }
-        assert!(escaped(&id("TK-2")) < escaped(&id("TK-10")));
-        assert!(escaped(&id("TK-99/x")) < escaped(&id("TK-100/a")));
-        for odd in ["+", "+z", "1", "+c1", "a/b"] {
-            assert_eq!(unescaped(odd), None, "{odd}");
-        }
-    }
-
-    #[test]
     fn names_read_back_and_are_ordered_by_their_moments() {
         let mark = Mark { id: id("x/y~1.2"), version: 17, random: u64::MAX };
         let moments = [-5, 0, 1, 15, 16, 1 << 10, 1 << 30, 1_700_000_000_000, 1 << 47, i64::MAX];
@@ -229,11 +157,19 @@ mod tests {
             (mark_of(&aside), when_of(&aside)),
             (Some(mark.clone()), Some(When::Ready { since_ms: 1 << 40 }))
         );
-        let scoped = Mark { id: id("@s%2F1/x"), ..mark };
+        let scoped = Mark { id: id("@s%2F1/x"), ..mark.clone() };
         let name_in_scope = of(&task(None), &when_of(&name).unwrap(), &scoped);
         assert!(name_in_scope.starts_with("due/queues/a%2Fb/=s%2F1/5/"), "{name_in_scope}");
         assert_eq!(mark_of(&name_in_scope), Some(scoped));
         assert!(name.split('/').all(|part| part.len() < 100));
+        let turns = ["TK", "TK-2", "TK-2/a", "TK-9", "TK-10"].map(|text| {
+            of(
+                &task(None),
+                &When::Ready { since_ms: 1_700_000_000_000 },
+                &Mark { id: id(text), ..mark.clone() },
+            )
+        });
+        assert!(turns.is_sorted(), "of one moment they are ordered as people count: {turns:#?}");
         for odd in ["due", "due/x", "a/b.c~x.y", "a/0.1~1.1", ""] {
             assert_eq!(mark_of(odd), None, "{odd}");
         }

@@ -119,6 +119,12 @@ impl Message {
         bytes
     }
 
+    /// The box of the message that `bytes` say.
+    pub(crate) fn box_of(bytes: &[u8]) -> Option<MailName> {
+        let mut fields = start("the message", bytes).ok()?;
+        name(&mut fields, "box").ok()
+    }
+
     /// The message that `bytes` say, which must be this one.
     pub(crate) fn decode(to: &MailName, number: u64, bytes: &[u8]) -> Result<Message, Malformed> {
         let mut fields = start("the message", bytes)?;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::name::Name;
 use super::node::{Claim, Node, State};
 use super::token::WriteId;
 
@@ -12,6 +13,8 @@ pub struct Attempt {
     pub number: u64,
     /// Whose claim it was.
     pub worker: String,
+    /// What drove the worker, if that was said.
+    pub engine: Option<Name>,
     /// The claim's generation.
     pub generation: u64,
     /// When the claim was taken: milliseconds since 1970.
@@ -118,6 +121,7 @@ impl Node {
             next.attempts.push(Attempt {
                 number: self.attempt,
                 worker: claim.owner.clone(),
+                engine: claim.engine.clone(),
                 generation: self.generation,
                 started_ms: claim.acquired_ms,
                 ended_ms,
@@ -137,7 +141,7 @@ pub(in crate::domain) fn keep_newest<T>(list: &mut Vec<T>, most: usize) {
 }
 
 /// The beginning of `text`, at most `most` bytes of it.
-fn beginning(text: &str, most: usize) -> &str {
+pub(in crate::domain) fn beginning(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }

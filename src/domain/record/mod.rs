@@ -12,8 +12,8 @@ mod token;
 
 pub use blob::Blob;
 pub(crate) use blob::Content;
-pub(in crate::domain) use history::keep_newest;
 pub use history::{Attempt, AttemptEnd, Note};
+pub(in crate::domain) use history::{beginning, keep_newest};
 pub use name::Name;
 pub use node::{Block, Bound, Claim, Delay, Ending, Forced, Moment, Node, Outcome, State};
 pub use path::RepoPath;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::blob::Blob;
 use super::history::{Attempt, Note};
+use super::name::Name;
 use super::request::LastWrite;
 use super::resources::Resources;
 use super::task::{Review, Task};
@@ -148,6 +149,8 @@ impl State {
 pub struct Claim {
     /// Whose it is; a name for people, it grants nothing.
     pub owner: String,
+    /// What drives the owner, if that was said; a name for people too.
+    pub engine: Option<Name>,
     /// The hash of the token that the winner alone has.
     pub token_hash: TokenHash,
     /// When it was taken: milliseconds since 1970.
@@ -156,6 +159,8 @@ pub struct Claim {
     pub ends: Moment,
     /// How long a renewal lasts, in milliseconds.
     pub lease_ms: i64,
+    /// When its holder last told of progress; `None`: not since it was taken.
+    pub progressed: Option<Box<Moment>>,
     /// The host's name.
     pub host: String,
     /// The process that took it, for people.

@@ -43,7 +43,7 @@ impl fmt::Debug for Token {
 }
 
 /// The blake3 hash of a token. Comparing takes the same time wherever two differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenHash(blake3::Hash);
 
 impl TokenHash {

@@ -159,6 +159,8 @@ pub(super) fn passed(deadline: &Moment) -> String {
 pub struct Holder {
     /// The holder's name.
     pub owner: String,
+    /// What drives the holder, if that was said.
+    pub engine: Option<Box<Name>>,
     /// The claim's generation.
     pub generation: u64,
     /// When the lease ends on the wall clock: milliseconds since 1970.
@@ -172,6 +174,7 @@ impl Holder {
     pub fn of(node: &Node, claim: &Claim, remaining_ms: Option<i64>) -> Holder {
         Holder {
             owner: claim.owner.clone(),
+            engine: claim.engine.clone().map(Box::new),
             generation: node.generation,
             expires_ms: claim.ends.wall_ms,
             remaining_ms,

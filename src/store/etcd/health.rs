@@ -21,24 +21,28 @@ pub(super) struct Skew {
 pub(super) fn inspect(client: &Client, max_skew: Duration) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (host, endpoint) in client.endpoints() {
-        let mut find = |what: String| {
-            findings.push(Finding { gravity: Gravity::Fault, place: format!("etcd at {host}"), what });
+        let mut find = |what: String, next: &str| {
+            findings.push(Finding::new(Gravity::Fault, format!("etcd at {host}"), what, next));
         };
         match client.look(endpoint, "/health") {
             Err(why) => {
-                find(format!("it does not answer: {why}"));
+                find(
+                    format!("it does not answer: {why}"),
+                    "start it, or see that it can be reached from here",
+                );
                 continue;
             }
             Ok((says, _)) if says["health"] != "true" => {
                 let why = says["reason"].as_str().unwrap_or("no reason given");
-                find(format!("it is not well: {}", why.chars().take(200).collect::<String>()));
+                let why: String = why.chars().take(200).collect();
+                find(format!("it is not well: {why}"), "see its own log");
             }
             Ok(_) => {}
         }
         if let Some(skew) = measure(client, endpoint)
             && let Some(what) = too_far(&skew, max_skew)
         {
-            find(what);
+            find(what, "set the clocks of all machines by NTP, or declare a larger skew on all of them");
         }
     }
     findings
@@ -51,8 +55,7 @@ fn too_far(skew: &Skew, max_skew: Duration) -> Option<String> {
     (distance.saturating_sub(skew.within_ms) > most).then(|| {
         let side = if skew.ahead_ms > 0 { "ahead of" } else { "behind" };
         format!(
-            "its clock is {distance} ms {side} this machine's (± {}), and --max-skew says {most} at the most: \
-             set the clocks of all machines by NTP, or declare a larger skew on all of them",
+            "its clock is {distance} ms {side} this machine's (± {}), and --max-skew says {most} at the most",
             skew.within_ms
         )
     })

@@ -141,8 +141,9 @@ impl Client {
                 return Err(Failure { error: self.unavailable(&why), in_doubt });
             }
             // The other endpoints are asked at once.
-            if (round as usize + 1) % self.endpoints.len().max(1) == 0 {
-                self.pause(round / self.endpoints.len().max(1) as u32)?;
+            let count = u32::try_from(self.endpoints.len()).unwrap_or(1).max(1);
+            if (round + 1).is_multiple_of(count) {
+                self.pause(round / count)?;
             }
         }
         Err(Failure { error: self.unavailable("no answer"), in_doubt })

@@ -1,18 +1,19 @@
 //! The real files, through descriptors of folders, so that no link on the way leads anywhere else.
 
+use std::collections::VecDeque;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
 use walkdir::WalkDir;
 
-use super::{Entry, Files, Irregular, intent, names};
+use super::{Entry, Files, Irregular, intent, log, names};
 use crate::error::{Error, Result};
 
 /// One `getdents64` into a buffer of this size reads a small folder as a snapshot.
@@ -24,7 +25,7 @@ const STREAM_BUFFER: usize = 64 << 10;
 /// A claim directory on a disk.
 pub struct Disk {
     path: PathBuf,
-    /// Descriptors that each call needs: of the directory and of its intents.
+    /// Descriptors that each call needs: of the directory, of its intents, and of the folders of the last hints.
     open: Mutex<Open>,
     /// What the last listing was read into, for the next one.
     buffer: Mutex<Vec<u8>>,
@@ -34,7 +35,15 @@ pub struct Disk {
 struct Open {
     root: Option<Arc<OwnedFd>>,
     intents: Option<Arc<OwnedFd>>,
+    hints: VecDeque<(String, Arc<OwnedFd>)>,
 }
+
+/// The folders below it hold hints and nothing else, so a call that is made in one that has since been removed, and
+/// maybe made again, does no harm: it finds nothing there.
+const HINTS: &str = ".store/due/";
+
+/// So many of them stay open.
+const OPEN_HINTS: usize = 8;
 
 impl Disk {
     /// A directory that need not be there yet.
@@ -62,7 +71,7 @@ impl Disk {
     }
 
     fn root(&self) -> io::Result<Arc<OwnedFd>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.opened();
         if let Some(root) = &open.root {
             return Ok(root.clone());
         }
@@ -81,15 +90,48 @@ impl Disk {
             return folder_at(&self.path.join(folder)).map(Arc::new);
         }
         if folder == intent::FOLDER
-            && let Some(intents) = &self.open.lock().unwrap_or_else(PoisonError::into_inner).intents
+            && let Some(intents) = &self.opened().intents
         {
             return Ok(intents.clone());
         }
         let at = Arc::new(folder_beneath(&root, folder)?);
         if folder == intent::FOLDER {
-            self.open.lock().unwrap_or_else(PoisonError::into_inner).intents = Some(at.clone());
+            self.opened().intents = Some(at.clone());
         }
         Ok(at)
+    }
+
+    /// Acts on a name in the folder that it is in.
+    fn on<T>(
+        &self,
+        path: &str,
+        act: impl Fn(BorrowedFd<'_>, &str) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let is_of_hints = folder.starts_with(HINTS);
+        step();
+        if is_of_hints && let Some(open) = self.open_hints(folder) {
+            match act(open.as_fd(), name) {
+                Err(Errno::NOENT) => self.opened().hints.retain(|(known, _)| known != folder),
+                done => return Ok(done?),
+            }
+        }
+        let open = self.folder(folder)?;
+        if is_of_hints {
+            let hints = &mut self.opened().hints;
+            hints.truncate(OPEN_HINTS - 1);
+            hints.push_front((folder.to_owned(), open.clone()));
+        }
+        Ok(act(open.as_fd(), name)?)
+    }
+
+    fn open_hints(&self, folder: &str) -> Option<Arc<OwnedFd>> {
+        self.opened().hints.iter().find(|(known, _)| known == folder).map(|(_, open)| open.clone())
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Open> {
+        // Each change leaves whole descriptors.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The folder that a path is in, and the path's last part.
@@ -155,8 +197,7 @@ impl Files for Disk {
     }
 
     fn create(&self, path: &str) -> io::Result<()> {
-        let (folder, name) = self.at(path)?;
-        create(folder.as_fd(), name).map(drop)
+        self.on(path, create).map(drop)
     }
 
     fn write(&self, path: &str, bytes: &[u8], sync: bool) -> io::Result<()> {
@@ -177,6 +218,16 @@ impl Files for Disk {
         })
     }
 
+    fn append(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        step();
+        log::append(self.root()?.as_fd(), path, bytes)
+    }
+
+    fn read_from(&self, path: &str, from: u64, limit: usize) -> io::Result<Option<(Vec<u8>, u64)>> {
+        let Some((file, size)) = self.regular(path)? else { return Ok(None) };
+        log::read_from(file.as_fd(), size as u64, from, limit).map(Some)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from_folder, from) = self.at(from)?;
         let (to_folder, to) = self.at(to)?;
@@ -190,8 +241,7 @@ impl Files for Disk {
     }
 
     fn unlink(&self, path: &str) -> io::Result<()> {
-        let (folder, name) = self.at(path)?;
-        Ok(rustix::fs::unlinkat(&folder, name, AtFlags::empty())?)
+        self.on(path, |folder, name| rustix::fs::unlinkat(folder, name, AtFlags::empty()))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
@@ -219,8 +269,7 @@ impl Files for Disk {
     }
 
     fn remove_folder(&self, folder: &str) -> io::Result<()> {
-        let (above, name) = self.at(folder)?;
-        Ok(rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR)?)
+        self.on(folder, |above, name| rustix::fs::unlinkat(above, name, AtFlags::REMOVEDIR))
     }
 
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
@@ -260,7 +309,7 @@ impl Files for Disk {
     }
 
     fn reopen(&self) {
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Open::default();
+        *self.opened() = Open::default();
     }
 }
 
@@ -290,13 +339,13 @@ fn folder_beneath(root: &OwnedFd, folder: &str) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(root, folder, flags, Mode::empty(), resolve) {
         Err(Errno::NOTDIR | Errno::LOOP) => Err(irregular(NO_FOLDER)),
-        Err(Errno::NOSYS | Errno::PERM) => part_by_part(root, folder),
+        Err(Errno::NOSYS | Errno::PERM) => part_by_part(root.as_fd(), folder),
         opened => Ok(opened?),
     }
 }
 
-fn part_by_part(root: &OwnedFd, folder: &str) -> io::Result<OwnedFd> {
-    let start = folder_below(root.as_fd(), ".");
+pub(super) fn part_by_part(root: BorrowedFd<'_>, folder: &str) -> io::Result<OwnedFd> {
+    let start = folder_below(root, ".");
     folder.split('/').fold(start, |above, part| folder_below(above?.as_fd(), part))
 }
 
@@ -331,9 +380,9 @@ fn is_missing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
 }
 
-fn create(folder: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+fn create(folder: BorrowedFd<'_>, name: &str) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666))?) // less what the umask says
+    rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666)) // less what the umask says
 }
 
 fn read_whole(file: BorrowedFd<'_>, size: usize) -> io::Result<Vec<u8>> {
@@ -413,7 +462,8 @@ mod tests {
             ("a/file/c", Some(io::ErrorKind::Other)),
             ("a/file", Some(io::ErrorKind::Other)),
         ] {
-            for reach in [folder_beneath, part_by_part] {
+            let parts = |root: &OwnedFd, folder: &str| part_by_part(root.as_fd(), folder);
+            for reach in [folder_beneath, parts] {
                 let reached = reach(&root, path).map(|folder| rustix::fs::fstat(folder).unwrap().st_ino);
                 let there = std::fs::metadata(scratch.path().join(path));
                 match expected {
@@ -424,6 +474,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_folder_of_hints_that_was_removed_is_opened_anew() {
+        let scratch = tempfile::tempdir().unwrap();
+        let disk = Disk::open(scratch.path()).unwrap();
+        let folder = scratch.path().join(".store/due/a");
+        for _ in 0..2 {
+            std::fs::create_dir_all(&folder).unwrap();
+            disk.create(".store/due/a/hint").unwrap();
+            assert!(folder.join("hint").exists());
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+        let removed = |done: io::Result<()>| done.unwrap_err().kind() == io::ErrorKind::NotFound;
+        assert!(removed(disk.create(".store/due/a/hint")) && removed(disk.unlink(".store/due/a/hint")));
+        std::fs::create_dir_all(&folder).unwrap();
+        disk.create(".store/due/a/hint").unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("hint"), "").unwrap();
+        disk.unlink(".store/due/a/hint").unwrap();
+        disk.remove_folder(".store/due/a").unwrap();
+        assert!(!folder.exists());
     }
 
     #[test]

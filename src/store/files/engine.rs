@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::listing::{Unlisted, Walk};
-use super::{Disk, Entry, Files, Irregular, intent, layout, names, watch};
+use super::{Disk, Entry, Files, Irregular, layout, log, names, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::id::NodeId;
 use crate::store::{
-    Finding, Gravity, Key, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch, parts_by_listing,
+    Finding, Key, Logged, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch, parts_by_listing,
 };
 
 /// How often a name is tried whose folder was removed by others. Each time takes one of their calls at just the
@@ -204,6 +204,15 @@ impl<F: Files> FileStore<F> {
         if warm.len() > WARM { warm.pop_front() } else { None }
     }
 
+    /// Removes a name. `false`: it was not there.
+    fn remove_path(&self, path: &str) -> Result<bool> {
+        match self.files.unlink(path) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(self.error("remove", path, e)),
+        }
+    }
+
     /// Removes a folder of hints and those above it, as far as they are empty.
     fn remove_empty(&self, mut folder: &str) {
         // `.store/due` and its like stay.
@@ -292,12 +301,7 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn remove(&self, key: &Key) -> Result<bool> {
-        let path = Self::path_of(key);
-        match self.files.unlink(&path) {
-            Ok(()) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(self.error("remove", &path, e)),
-        }
+        self.remove_path(&Self::path_of(key))
     }
 
     fn hint(&self, key: &Key) -> Result<()> {
@@ -310,13 +314,26 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn unhint(&self, key: &Key) -> Result<()> {
-        self.remove(key)?;
         let path = Self::path_of(key);
+        self.remove_path(&path)?;
         let folder = above(&path);
         if !self.warm_folders().iter().any(|warm| warm == folder) {
             self.remove_empty(folder);
         }
         Ok(())
+    }
+
+    fn log(&self, key: &Key, line: &[u8]) -> Result<()> {
+        let path = Self::path_of(key);
+        let line = log::apart(line);
+        self.in_folder(&path, || self.files.append(&path, &line)).map_err(|e| self.error("add to", &path, e))
+    }
+
+    fn logged(&self, key: &Key, from: u64, limit: usize) -> Result<Logged> {
+        let path = Self::path_of(key);
+        let found = self.files.read_from(&path, from, limit).map_err(|e| self.error("read", &path, e))?;
+        let (bytes, next) = found.unwrap_or((Vec::new(), from));
+        Ok(Logged { bytes, next })
     }
 
     fn tidy(&self) {
@@ -353,16 +370,12 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn nodes(&self, unreadable: &mut dyn FnMut(NodeId, Error)) -> Result<Vec<NodeId>> {
-        let mut ids = Vec::new();
-        for item in Walk::new(&self.files, &Prefix::Nodes, None) {
-            match item.map_err(|unlisted| (unlisted.id(), self.unlisted(unlisted))) {
-                Ok(Key::Node(id)) => ids.push(id),
-                Ok(Key::Internal(_)) => {}
-                Err((Some(folder), error)) => unreadable(folder, error),
-                Err((None, error)) => return Err(error),
-            }
-        }
-        Ok(ids)
+        let mut whole = Ok(());
+        let ids = Walk::nodes(&self.files, &mut |unlisted| match unlisted.id() {
+            Some(folder) => unreadable(folder, self.unlisted(unlisted)),
+            None => whole = Err(self.unlisted(unlisted)),
+        });
+        whole.map(|()| ids)
     }
 
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_> {
@@ -387,36 +400,11 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn inspect(&self) -> Result<Vec<Finding>> {
-        let mut findings = Vec::new();
-        let mut find = |gravity, path: &str, what: String| {
-            findings.push(Finding { gravity, place: self.show(path), what });
-        };
-        match layout::read(self)? {
-            Some(format) if format.machine != self.host.place().machine => {
-                let what = format!(
-                    "made on machine {:?}, and this is {:?}: one claim directory is for one machine",
-                    format.machine,
-                    self.host.place().machine
-                );
-                find(Gravity::Fault, layout::STORE, what);
-            }
-            _ => {}
-        }
-        let intents = match self.files.list(intent::FOLDER) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
-            listed => listed.map_err(|e| self.error("list", intent::FOLDER, e))?,
-        };
-        for Entry { name, .. } in intents {
-            let path = format!("{}/{name}", intent::FOLDER);
-            let what = "a replacement under way, or left over by a process that died; later writes remove it after a minute";
-            find(Gravity::Leftover, &path, what.to_owned());
-        }
-        for path in self.files.walk().map_err(|e| self.error("list", "", e))? {
-            if names::node_of(&path).is_none() {
-                find(Gravity::Fault, &path, "not a record's file; it stands in nobody's way".to_owned());
-            }
-        }
-        Ok(findings)
+        self.found_wrong()
+    }
+
+    fn clean(&self) -> Result<Vec<Finding>> {
+        self.cleaned()
     }
 }
 

@@ -75,6 +75,11 @@ impl Stamp {
         }
     }
 
+    /// Has its author died, or long been frozen, as seen by the author of `mine`? `None`: its age can't be told.
+    pub(super) fn is_old(&self, mine: &Stamp, mono_ns: u64) -> Option<bool> {
+        self.age(mine, mono_ns).map(|age| age > LEFTOVER)
+    }
+
     pub(super) fn staged(&self) -> String {
         format!("{FOLDER}/tmp.{}", self.0)
     }

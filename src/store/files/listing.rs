@@ -87,6 +87,33 @@ impl<'a, F: Files> Walk<'a, F> {
         Some(Waiting { text: [folder.text.as_slice(), &added].concat(), path, is_folder })
     }
 
+    /// All nodes in order, told of folders that can't be listed: without an order among what is still to be looked at,
+    /// which costs more than putting all in order in the end.
+    pub(super) fn nodes(files: &'a F, unlisted: &mut dyn FnMut(Unlisted)) -> Vec<NodeId> {
+        let walk = Walk { files, of_nodes: true, after: None, waiting: BinaryHeap::new() };
+        let mut folders = vec![Waiting { text: Vec::new(), path: String::new(), is_folder: true }];
+        let mut ids = Vec::new();
+        while let Some(folder) = folders.pop() {
+            let entries = match files.list(&folder.path) {
+                Ok(entries) => entries,
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                Err(error) => {
+                    unlisted(Unlisted { path: folder.path, error, text: folder.text });
+                    continue;
+                }
+            };
+            for it in entries.iter().filter_map(|entry| walk.waiting(&folder, entry)) {
+                if it.is_folder {
+                    folders.push(it);
+                } else {
+                    ids.extend(names::node_of(&it.path));
+                }
+            }
+        }
+        ids.sort_unstable();
+        ids
+    }
+
     fn key(&self, path: &str) -> Option<Key> {
         if self.of_nodes {
             names::node_of(path).map(Key::Node)

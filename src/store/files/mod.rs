@@ -8,13 +8,16 @@
 //!     format         the layout's version and the machine's id, published whole
 //!     intents/       replacements being written or announced; normally empty
 //!     blobs/         inputs and results that are too large for a record, a folder for each node
+//!     journal/       what happened, a file a day and a line an event; for people, never the truth
 //! ```
 
 mod disk;
 mod engine;
+mod inspect;
 mod intent;
 mod layout;
 mod listing;
+mod log;
 mod names;
 mod swap;
 #[cfg(feature = "testing")]
@@ -47,6 +50,17 @@ pub trait Files: Send + Sync {
     fn open(&self, path: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
         let bytes = self.read(path, usize::MAX)?;
         Ok(bytes.map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>))
+    }
+    /// Adds `bytes` to the end of a file, which is made if there is none, in one write. Files of tests keep no logs.
+    fn append(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let _ = (path, bytes);
+        Ok(())
+    }
+    /// A regular file's bytes from `from` on, from its start if it has become shorter than that; at most `limit`, and
+    /// where they end. `None`: not there.
+    fn read_from(&self, path: &str, from: u64, limit: usize) -> io::Result<Option<(Vec<u8>, u64)>> {
+        let _ = (path, from, limit);
+        Ok(None)
     }
     /// Renames, over whatever carries the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;

@@ -14,6 +14,8 @@ pub(super) const SUFFIX: &str = ".claim";
 /// File names have at most 255 bytes on Linux; the suffix and the mark of a continuation must fit too.
 const PIECE: usize = 240;
 
+const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+
 /// The ending of a folder's name in which a part goes on.
 const CONTINUED: char = '%';
 
@@ -76,7 +78,7 @@ fn path_of(id: &NodeId) -> String {
     let mut parts = id.as_str().split('/').peekable();
     while let Some(part) = parts.next() {
         let is_folder = parts.peek().is_some();
-        push_pieces(&mut path, &encode(part, is_folder));
+        push_part(&mut path, part, is_folder);
         if is_folder {
             path.push('/');
         }
@@ -84,35 +86,32 @@ fn path_of(id: &NodeId) -> String {
     path
 }
 
-fn push_pieces(path: &mut String, encoded: &[String]) {
+/// Adds a part as it is written, in pieces where it is long.
+fn push_part(path: &mut String, part: &str, is_folder: bool) {
+    let claim_dot = part.len().checked_sub(SUFFIX.len());
+    let claim_dot =
+        claim_dot.filter(|at| is_folder && part.as_bytes()[*at..].eq_ignore_ascii_case(SUFFIX.as_bytes()));
     let mut length = 0;
-    for byte in encoded {
-        if length + byte.len() > PIECE {
+    for (at, byte) in part.bytes().enumerate() {
+        let is_plain = match byte {
+            b'.' => at != 0 && Some(at) != claim_dot,
+            b'_' | b'-' | b':' | b'@' | b'+' | b'=' => true,
+            _ => byte.is_ascii_alphanumeric(),
+        };
+        if length + if is_plain { 1 } else { 3 } > PIECE {
             path.push_str("%/");
             length = 0;
         }
         // A continuation must not read as `.`, `..` or a hidden file either.
-        let byte = if length == 0 && byte == "." { "%2E" } else { byte };
-        path.push_str(byte);
-        length += byte.len();
+        if is_plain && !(length == 0 && byte == b'.') {
+            path.push(char::from(byte));
+            length += 1;
+        } else {
+            path.push('%');
+            path.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
+            length += 3;
+        }
     }
-}
-
-/// Each byte of `part` as it is written.
-fn encode(part: &str, is_folder: bool) -> Vec<String> {
-    let bytes = part.as_bytes();
-    let claim_dot = bytes.len().checked_sub(SUFFIX.len());
-    let claim_dot =
-        claim_dot.filter(|at| is_folder && part.as_bytes()[*at..].eq_ignore_ascii_case(SUFFIX.as_bytes()));
-    let plain = |at: usize, byte: u8| match byte {
-        b'.' => at != 0 && Some(at) != claim_dot,
-        b'_' | b'-' | b':' | b'@' | b'+' | b'=' => true,
-        _ => byte.is_ascii_alphanumeric(),
-    };
-    let written = |(at, byte): (usize, &u8)| {
-        if plain(at, *byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    bytes.iter().enumerate().map(written).collect()
 }
 
 fn internal(name: String) -> Option<NodeId> {
@@ -121,6 +120,9 @@ fn internal(name: String) -> Option<NodeId> {
 
 /// What a path says, decoded.
 fn text_of(path: &str) -> Option<String> {
+    if !path.contains('%') {
+        return Some(path.to_owned());
+    }
     String::from_utf8(decode(&path.replace("%/", ""))?).ok()
 }
 

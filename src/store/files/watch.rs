@@ -46,6 +46,7 @@ impl FileWatch {
 fn watched(folders: &HashSet<&Path>) -> rustix::io::Result<OwnedFd> {
     let fd = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
     let changes = inotify::WatchFlags::MOVED_TO
+        | inotify::WatchFlags::MODIFY
         | inotify::WatchFlags::CREATE
         | inotify::WatchFlags::DELETE
         | inotify::WatchFlags::DELETE_SELF
