@@ -13,6 +13,7 @@ mod engine;
 mod faults;
 mod place;
 mod server;
+mod unknown;
 
 use std::process::Command;
 

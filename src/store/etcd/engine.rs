@@ -20,6 +20,8 @@ use crate::store::{Finding, Key, MAX_CELL_BYTES, Measured, Prefix, Replaced, Sto
 const FORMAT: u64 = 1;
 /// How many keys are listed at once.
 const PAGE: usize = 4096;
+/// The same where only the next part of their names counts: all that share one are passed over at once.
+const PARTS: usize = 16;
 /// Idle waiters of many machines look this often: each look is some requests.
 const GLANCE: Duration = Duration::from_millis(200);
 /// Up to which size the expected value is sent along to be compared. A larger one is read and compared here, which
@@ -35,6 +37,15 @@ pub struct EtcdStore {
     known: AtomicBool,
     /// Is it known to be written down?
     made: AtomicBool,
+}
+
+/// Who made a key.
+#[derive(PartialEq, Eq)]
+enum Made {
+    Mine,
+    Others,
+    /// It has another value by now, and whoever made it can't be told.
+    Unclear,
 }
 
 /// How keys are named in etcd.
@@ -128,10 +139,15 @@ impl EtcdStore {
         Ok(&self.kv)
     }
 
-    /// Makes a key. `false`: it is there. Of a try whose answer was lost the value tells whose it is.
-    fn create(&self, name: &str, value: &[u8]) -> Result<bool> {
+    /// Makes a key. Of a try whose answer was lost the value tells whose it is.
+    fn create(&self, name: &str, value: &[u8]) -> Result<Made> {
         let made = self.kv.change(&[kv::is_absent(name)], &[kv::put(name, value)], &[kv::get(name)])?;
-        Ok(made.succeeded || (made.in_doubt && made.found.as_deref() == Some(value)))
+        Ok(match made {
+            made if made.succeeded => Made::Mine,
+            made if !made.in_doubt => Made::Others,
+            made if made.found.as_deref() == Some(value) => Made::Mine,
+            _ => Made::Unclear,
+        })
     }
 
     fn reader(&self, key: &Key, count: u64, at: i64) -> Reader {
@@ -175,8 +191,7 @@ impl EtcdStore {
             return Ok(Replaced::Done);
         }
         if done.in_doubt {
-            let message = "etcd gave no answer in time, and others have written since";
-            return Ok(Replaced::Unknown(Error::new(Code::StoreUnavailable, message)));
+            return Ok(Replaced::Unknown(overtaken()));
         }
         Ok(Replaced::Changed(done.found))
     }
@@ -197,7 +212,7 @@ impl Store for EtcdStore {
 
     fn make(&self, key: &Key) -> Result<bool> {
         self.ready()?;
-        self.create(&self.keys.of(key), b"")
+        Ok(self.create(&self.keys.of(key), b"")? == Made::Mine)
     }
 
     fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced> {
@@ -221,7 +236,11 @@ impl Store for EtcdStore {
             return self.publish_from(key, &mut Measured::new(&mut &bytes[..], u64::MAX));
         }
         self.ready()?;
-        self.create(&self.keys.of(key), bytes)
+        match (self.create(&self.keys.of(key), bytes)?, key) {
+            // A node's record may have been made by this call and gone on in other hands.
+            (Made::Unclear, Key::Node(_)) => Err(overtaken()),
+            (made, _) => Ok(made == Made::Mine),
+        }
     }
 
     fn makes_whole(&self) -> bool {
@@ -287,7 +306,7 @@ impl Store for EtcdStore {
         let cut = cut + folder.len() + 1;
         let mut parts: Vec<String> = Vec::new();
         while from < end {
-            let page = kv.keys(&from, &end, PAGE)?;
+            let page = kv.keys(&from, &end, PARTS)?;
             for pair in &page.kvs {
                 let name = pair.key.get(cut..).and_then(|name| std::str::from_utf8(name).ok());
                 let part = name.and_then(|name| name.split('/').next()).unwrap_or_default();
@@ -348,6 +367,11 @@ impl Store for EtcdStore {
         self.know()?;
         Ok(health::inspect(&self.kv.client, self.max_skew))
     }
+}
+
+/// The answer to a change was lost, and what there is now does not tell whether it was made.
+fn overtaken() -> Error {
+    Error::new(Code::StoreUnavailable, "etcd gave no answer in time, and others have written since")
 }
 
 /// Waits without looking out for anything: for others only.
