@@ -614,8 +614,9 @@ fn looking_makes_no_directory() {
     }
 }
 
-const LOOKS: [&str; 9] = [
+const LOOKS: [&str; 10] = [
     "list",
+    "watch --once",
     "list --state ready",
     "show n",
     "why n",

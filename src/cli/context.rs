@@ -152,8 +152,12 @@ impl Context {
                 "--max-skew is for claims on etcd: a folder is for one machine, which has one clock",
             ));
         }
-        let options = Options { sync: !self.global.no_sync, allow_shared: self.global.allow_shared_fs };
-        Directory::open_with(&located.path, options)
+        Directory::open_with(&located.path, self.options())
+    }
+
+    /// How it is opened.
+    pub(crate) fn options(&self) -> Options {
+        Options { sync: !self.global.no_sync, allow_shared: self.global.allow_shared_fs }
     }
 
     #[cfg(feature = "etcd")]

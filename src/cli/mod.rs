@@ -11,12 +11,14 @@ mod command;
 mod context;
 mod diagram;
 mod json;
+mod page;
 mod progress;
 mod report;
 mod run;
 mod stream;
 mod table;
 mod text;
+mod watch;
 mod work;
 
 use std::mem::ManuallyDrop;

@@ -385,11 +385,15 @@ pub(crate) fn holder_json(holder: &Holder) -> Value {
 
 /// Writes a file whole or not at all; into a pipe or a device it just writes.
 fn write_whole(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
-    let failed = |e| Error::io("write", path, e);
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         let file = OpenOptions::new().write(true).open(path);
-        return file.and_then(|mut file| file.write_all(bytes)).map_err(failed);
+        return file.and_then(|mut file| file.write_all(bytes)).map_err(|e| Error::io("write", path, e));
     }
+    put_in_place(path, bytes)
+}
+
+/// Writes a file whole or not at all, over one that is there.
+pub(crate) fn put_in_place(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let new = path.with_file_name(name);
@@ -397,7 +401,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
     let written = file.and_then(|mut file| file.write_all(bytes)).and_then(|()| fs::rename(&new, path));
     written.map_err(|e| {
         let _ = fs::remove_file(&new);
-        failed(e)
+        Error::io("write", path, e)
     })
 }
 

@@ -8,8 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, copy, doctor, graph, guide, list, log, look, mail, outcome, place, pool, run,
-    scope, settle, task, work,
+    acquire, check, control, copy, doctor, graph, guide, list, log, look, mail, outcome, page, place, pool,
+    run, scope, settle, task, watch, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -126,6 +126,10 @@ commands! {
     Graph(Graph), "graph", NONE => graph::graph;
     /// Show what happened, the oldest first: to one node, to a scope's, to all
     Log(Log), "log", NONE => log::run;
+    /// Write a page that shows who had what, and when: a timeline, what went wrong, and totals
+    Report(Page), "report", NONE => page::run;
+    /// Show a live board: what runs where, what waits for what, what failed
+    Watch(Watch), "watch", NONE => watch::run;
     /// Messages in boxes: reading hands them out, and only the reader's own word moves on
     Mail(MailCommand), "mail", NONE => |args, context| mail::run(args.command, context);
     /// Pools of slots, of which claims take one each: `--pool`

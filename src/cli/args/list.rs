@@ -4,7 +4,7 @@ use claimdir::domain::Node;
 use claimdir::{Name, Result};
 
 /// Which nodes are meant.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub(crate) struct Filter {
     /// Only nodes in this state now; `ready` is what can be taken. May be given several times
     #[arg(long = "state", value_enum, value_name = "STATE")]

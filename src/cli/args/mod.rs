@@ -6,9 +6,11 @@ mod guide;
 mod list;
 mod log;
 mod mail;
+mod page;
 mod pool;
 mod scope;
 mod task;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,12 +21,14 @@ use clap::{ArgAction, Parser};
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
 pub(crate) use guide::{Completions, Man, Shell};
-pub(crate) use list::{Format, Graph, List, Order, StateFilter};
+pub(crate) use list::{Filter, Format, Graph, List, Order, StateFilter};
 pub(crate) use log::Log;
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
+pub(crate) use page::Page;
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
 pub(crate) use scope::{Pause, Resume, Scope, ScopeCancel, ScopeCommand, ScopeShow, ScopeWait};
 pub(crate) use task::{Add, Reject, Retry, Review};
+pub(crate) use watch::Watch;
 
 use claimdir::time::{parse_duration, parse_lease};
 use claimdir::{Error, Result};

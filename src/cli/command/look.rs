@@ -89,7 +89,7 @@ fn standing_now(directory: &Directory, node: &Node) -> Now {
     })
 }
 
-fn ended(ending: Ending) -> StateFilter {
+pub(crate) fn ended(ending: Ending) -> StateFilter {
     match ending {
         Ending::Done => StateFilter::Done,
         Ending::Failed => StateFilter::Failed,
@@ -115,14 +115,25 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
         return Ok(Report::refused(&Refusal::not_found(&id)));
     };
     let now = now(&directory, &node);
+    let lines = record_lines(&node, &now.says, &|value| harmless(&value.to_string()).into_owned());
+    Ok(Report::yes(String::new(), node_json(&node, &now)).lines(lines))
+}
+
+/// What a node is now, in words, with names as recorded.
+pub(crate) fn says(directory: &Directory, node: &Node) -> String {
+    now(directory, node).says
+}
+
+/// All of a record that a person reads, harmless; `write` writes its values.
+pub(crate) fn record_lines(node: &Node, says: &str, write: &dyn Fn(&Value) -> String) -> Vec<String> {
     let mut lines = vec![
-        format!("{} {}", harmless(id.as_str()), harmless(&now.says)),
+        format!("{} {}", harmless(node.id.as_str()), harmless(says)),
         format!("  generation={} attempt={} version={}", node.generation, node.attempt, node.version),
     ];
     if let Some(task) = &node.task {
         lines.extend(task.title.as_ref().map(|title| format!("  title {}", harmless(title))));
         if !node.tombstoned {
-            lines.push(format!("  input {}", value_or_size(&task.input, task.input_blob.as_ref())));
+            lines.push(format!("  input {}", value_or_size(&task.input, task.input_blob.as_ref(), write)));
         }
         if let Some(deadline) = &task.deadline {
             lines.push(format!("  deadline {}", rfc3339_seconds(deadline.wall_ms)));
@@ -130,20 +141,20 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
         lines.extend(task.subscribers.iter().map(|name| format!("  subscriber {}", harmless(name.as_str()))));
         lines.extend(task.after.iter().map(|on| format!("  after {}", harmless(on.as_str()))));
     }
-    lines.extend(resource_lines(&node));
+    lines.extend(resource_lines(node));
     if let Some(review) = &node.review {
         let word = if review.accepted { "accepted" } else { "rejected" };
         let note = review.note.iter().map(|note| format!(": {}", harmless(note))).collect::<String>();
         lines.push(format!("  {word} by {}{note}", harmless(&review.by)));
     }
     if let Some(progress) = &node.progress {
-        lines.push(format!("  progress {}", harmless(&progress.to_string())));
+        lines.push(format!("  progress {}", write(progress)));
     }
     lines.extend(node.attempts.iter().map(attempt_line));
     if let claimdir::domain::State::Done(outcome) = &node.state
         && !node.tombstoned
     {
-        lines.push(format!("  result {}", value_or_size(&outcome.result, outcome.blob.as_ref())));
+        lines.push(format!("  result {}", value_or_size(&outcome.result, outcome.blob.as_ref(), write)));
     }
     if node.tombstoned {
         lines.push("  tombstoned: its input and result were pruned".to_owned());
@@ -154,14 +165,14 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
     if let Some(forced) = &node.forced {
         lines.push(format!("  forced by {}: {}", harmless(&forced.by), harmless(&forced.reason)));
     }
-    Ok(Report::yes(String::new(), node_json(&node, &now)).lines(lines))
+    lines
 }
 
 /// A value, or what is to be said of one that is too large to be shown.
-fn value_or_size(value: &Value, blob: Option<&Blob>) -> String {
+fn value_or_size(value: &Value, blob: Option<&Blob>, write: &dyn Fn(&Value) -> String) -> String {
     match blob {
         Some(blob) => format!("of {} bytes, blake3 {}", blob.bytes, harmless(&blob.hash)),
-        None => harmless(&value.to_string()).into_owned(),
+        None => write(value),
     }
 }
 

@@ -78,7 +78,7 @@ pub(super) fn send(group: Pid, signal: Signal) {
 
 /// Stops this process as a Ctrl-Z would, until somebody continues it. Where nobody could, as in an orphaned
 /// process group, the kernel does nothing.
-pub(super) fn stop_self() {
+pub(crate) fn stop_self() {
     let stop = SigSet::from(Number::SIGTSTP);
     let _ = stop.thread_unblock();
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::TSTP);
