@@ -8,8 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, doctor, graph, guide, list, log, look, mail, outcome, page, place, pool, run,
-    scope, settle, task, watch, work,
+    acquire, check, control, copy, doctor, graph, guide, list, log, look, mail, outcome, page, place, pool,
+    run, scope, settle, task, watch, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -144,6 +144,8 @@ commands! {
     Resume(Resume), "resume", NONE => scope::resume;
     /// Say which claim directory is used and why, and who the owner is
     Where(Nothing), "where", NONE => |_, context| place::locate(context);
+    /// Copy all there is to another claim directory, as from a folder to etcd; generations and tokens stay
+    Copy(Copy), "copy", NONE => copy::run;
     /// Make the claim directory
     Init(Nothing), "init", NONE => |_, context| place::init(context);
     /// Check every record, receipt, roster, mailbox and hint
