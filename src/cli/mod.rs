@@ -7,9 +7,11 @@
 //! ```
 
 mod args;
+mod bounded;
 mod command;
 mod context;
 mod diagram;
+mod guard;
 mod json;
 mod page;
 mod progress;

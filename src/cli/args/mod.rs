@@ -2,6 +2,7 @@
 
 mod commands;
 mod control;
+mod guard;
 mod guide;
 mod list;
 mod log;
@@ -20,6 +21,7 @@ use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
+pub(crate) use guard::{GitHook, Guard, GuardCommand, GuardGit, GuardPath};
 pub(crate) use guide::{Completions, Man, Shell};
 pub(crate) use list::{Filter, Format, Graph, List, Order, StateFilter};
 pub(crate) use log::Log;
@@ -48,7 +50,7 @@ pub(crate) struct Args {
 }
 
 /// What goes with every command, before or after its name.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Global {
     /// The claim directory; else $CLAIMS_DIR, else the repository's, else the nearest .claims upwards
     #[arg(long, global = true, value_name = "DIR")]

@@ -5,6 +5,7 @@ pub(super) mod check;
 pub(super) mod control;
 pub(super) mod doctor;
 pub(super) mod graph;
+pub(super) mod guard;
 pub(super) mod guide;
 pub(super) mod list;
 pub(super) mod log;
