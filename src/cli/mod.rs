@@ -14,6 +14,7 @@ mod diagram;
 mod guard;
 mod json;
 mod page;
+mod prime;
 mod progress;
 mod report;
 mod run;

@@ -15,9 +15,12 @@ pub(super) mod outcome;
 pub(super) mod page;
 pub(super) mod place;
 pub(super) mod pool;
+pub(super) mod prime;
 pub(super) mod run;
 pub(super) mod scope;
 pub(super) mod settle;
 pub(super) mod task;
 pub(super) mod watch;
 pub(super) mod work;
+
+pub(super) use look::now;
