@@ -625,3 +625,28 @@ fn told_no_fault(told: &Path) {
         assert!(!line.contains("\"fault\""), "{line}");
     }
 }
+
+/// The mark in its name is the one that its record names, but nobody looks for it there.
+#[test]
+fn a_hint_that_was_moved_leads_nowhere() {
+    for to in ["sibling", "bound", "timed", "priority"] {
+        let world = world();
+        world.say("add t");
+        let hint = hints(&world, "t").pop().unwrap();
+        let (folder, name) = (hint.parent().unwrap(), hint.file_name().unwrap().to_str().unwrap().to_owned());
+        let text = hint.to_str().unwrap();
+        let moved = match to {
+            "sibling" => folder.join(format!("old-{name}")),
+            "bound" => PathBuf::from(text.split("/5/").next().unwrap()).join("bound").join(&name),
+            "timed" => PathBuf::from(text.replace("/ready/", "/timed/")),
+            _ => PathBuf::from(text.replace("/5/", "/4/")),
+        };
+        fs::create_dir_all(moved.parent().unwrap()).unwrap();
+        fs::rename(&hint, &moved).unwrap();
+        let doctor: Value = world.json("doctor").expect(6);
+        assert!(found(&doctor).iter().any(|(_, what, _)| what.contains("no hint leads")), "{to}: {doctor}");
+        world.json("doctor --repair").expect::<Value>(0);
+        assert_eq!(found(&world.json("doctor").expect(0)), [], "{to}");
+        assert_eq!(world.json("next").expect::<Value>(0)["id"], "t", "{to}");
+    }
+}

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
-use support::{Running, World, race, words};
+use support::{Claimed, Running, World, race, until, words};
 
 #[test]
 fn twenty_callers_on_twenty_tasks_get_twenty_different_ones() {
@@ -183,4 +183,27 @@ fn a_list_is_of_the_queue_and_the_projects_that_were_asked_for() {
     assert_eq!(ids("list --queue q --project r"), [""; 0]);
     assert_eq!(ids("list"), ["a", "b", "bare", "c"]);
     world.refused("list --paths --queue q", 2, "USAGE");
+}
+
+/// A renewal may bring the end of a lease nearer, and then that is when it is found.
+#[test]
+fn a_lease_that_was_made_shorter_is_over_sooner() {
+    let world = World::new();
+    world.say("add t");
+    let lease: Claimed = world.json("next --lease 1h").expect(0);
+    world.say(&format!("renew t --token {} --lease 50ms", lease.token));
+    until("the end of the lease", || world.say("list --state ready").out.contains("t generation=1"));
+    assert_eq!(world.json("next").expect::<Claimed>(0).generation, 2);
+}
+
+#[test]
+fn what_was_blocked_or_delayed_for_a_while_keeps_its_place() {
+    let world = World::new();
+    for line in ["add a", "add b --not-before 1ms", "add c", "block a --reason x --until 1ms"] {
+        assert_eq!(world.say(line).exit, 0, "{line}");
+    }
+    until("all are ready", || world.say("list --state ready").out.lines().count() == 3);
+    for id in ["a", "b", "c"] {
+        assert_eq!(world.json("next").expect::<Value>(0)["id"], id);
+    }
 }

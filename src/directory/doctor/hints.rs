@@ -207,7 +207,11 @@ impl Directory {
             return Lead::Astray("it is not where its task's hints are");
         }
         if hint::is_named(node, mark) {
-            return if is_bound(name) { Lead::Beside } else { Lead::There };
+            return match is_bound(name) {
+                true => Lead::Beside,
+                false if hint::is_parked(name) || node.hint.as_deref() == Some(name) => Lead::There,
+                false => Lead::Astray("it is not where its record says"),
+            };
         }
         #[cfg(feature = "testing")]
         if crate::testing::fault("repair removes any hint that its record does not name") {
@@ -217,7 +221,8 @@ impl Directory {
             // Whoever makes the last of those done that it waits for puts another.
             return match self.is_waiting(node) {
                 true => Lead::Astray("its task waits for another"),
-                false => Lead::There,
+                false if hint::is_parked(name) || hint::when_of(name) == hint::when(node) => Lead::There,
+                false => Lead::Beside,
             };
         }
         let there = |name: &String| {
@@ -300,9 +305,7 @@ impl Directory {
 /// Can `name` be a hint of `node`?
 fn is_of(node: &Node, name: &str) -> bool {
     let of = |mark: Mark| mark.id == node.id;
-    let lane = node.task.as_ref().map(|task| hint::lane_of(&node.id, task));
-    let below = |lane: String| name.strip_prefix(&lane).is_some_and(|rest| rest.starts_with('/'));
-    hint::mark_of(name).is_some_and(of) && lane.is_some_and(below)
+    hint::mark_of(name).is_some_and(of) && node.task.as_ref().is_some_and(|task| hint::is_of(task, name))
 }
 
 /// Does it stand in the short folder?

@@ -27,7 +27,7 @@ use super::record::{Claim, Moment, Name, Node, State, Task};
 use super::standing::Facts;
 use crate::host::Place;
 use crate::id::NodeId;
-pub(crate) use name::{PARKED, parked};
+pub(crate) use name::{PARKED, is_of, parked};
 pub(crate) use obstacle::obstacle;
 
 /// The folder of all that one queue's workers look at.
@@ -195,33 +195,42 @@ fn is_bound(claim: &Claim) -> bool {
 /// From when on `node` can be taken, if it ever comes up by itself.
 pub(crate) fn when(node: &Node) -> Option<When> {
     let task = node.task.as_ref()?;
+    // From that moment on, its turn is that of a task as old as it is.
+    let at_its_age = |moment: &Moment| When::at(&Moment { wall_ms: task.submitted_ms, ..moment.clone() });
     match &node.state {
         State::Ready => Some(match &node.not_before {
-            Some(delay) => When::at(&delay.until),
+            // After a retry it is as old as its rest.
+            Some(delay) if node.attempt > 0 => When::at(&delay.until),
+            Some(delay) => at_its_age(&delay.until),
             None => When::Ready { since_ms: task.submitted_ms },
         }),
-        // Should its lease end, its turn is that of a task as old as it is.
-        State::Claimed(claim) => Some(When::at(&Moment { wall_ms: task.submitted_ms, ..claim.ends.clone() })),
-        State::Blocked(block) => block.until.as_ref().map(|delay| When::at(&delay.until)),
+        State::Claimed(claim) => Some(at_its_age(&claim.ends)),
+        State::Blocked(block) => block.until.as_ref().map(|delay| at_its_age(&delay.until)),
         State::Done(_) | State::Failed(_) | State::Cancelled(_) | State::Expired(_) => None,
     }
 }
 
 /// Is the hint `name`, which `node` has, good for its successor too? A renewed claim keeps it until its moment has
-/// passed: who meets it meanwhile only skips it.
+/// passed, unless it ends before that: who meets it meanwhile only skips it.
 fn will_do(name: &str, node: &Node, next: &Node, facts: &Facts<'_>) -> bool {
     let Some(had) = name::when_of(name) else { return false };
     let token = |node: &Node| node.claim().map(|claim| claim.token_hash);
     match (&node.state, &next.state) {
         (State::Ready, State::Ready) | (State::Blocked(_), State::Blocked(_)) => when(next) == Some(had),
-        (State::Claimed(_), State::Claimed(_)) if token(node) == token(next) => match had {
-            When::Timed { clock, mono_ms, .. } => {
-                clock == clock_of(facts.place) && mono_ms > facts.now.mono_ms
+        (State::Claimed(_), State::Claimed(_)) if token(node) == token(next) => match (had, when(next)) {
+            (When::Timed { clock, mono_ms, .. }, Some(When::Timed { clock: next, mono_ms: ends, .. })) => {
+                let here = clock == clock_of(facts.place) && clock == next;
+                here && facts.now.mono_ms < mono_ms && mono_ms <= ends
             }
-            When::Ready { .. } => false,
+            _ => false,
         },
         _ => false,
     }
+}
+
+/// Does the hint stand aside?
+pub(crate) fn is_parked(name: &str) -> bool {
+    name.rsplit_once('/').is_some_and(|(folder, _)| name::is_parked(folder))
 }
 
 /// Is `node` a dependency that is met?

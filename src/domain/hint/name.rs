@@ -80,13 +80,29 @@ pub(super) fn mark_of(name: &str) -> Option<Mark> {
     })
 }
 
+/// Is `name` just what a hint of `task` is called, whatever its moment? At any other place it leads nowhere.
+pub(crate) fn is_of(task: &Task, name: &str) -> bool {
+    let (Some(mark), Some((folder, leaf))) = (mark_of(name), name.rsplit_once('/')) else { return false };
+    if folder.ends_with("/bound") {
+        return name == bound(task, &mark);
+    }
+    let Some(when) = when_of(name) else { return false };
+    if !is_parked(folder) {
+        return name == of(task, &when, &mark);
+    }
+    let obstacle = folder.rsplit('/').nth(READY.len());
+    let random = leaf.rsplit_once('.').and_then(|(_, random)| u64::from_str_radix(random, 16).ok());
+    let parts = obstacle.zip(random);
+    parts.is_some_and(|(obstacle, random)| name == parked(task, &mark, obstacle, when.wall_ms(), random))
+}
+
 /// Is a leaf in this folder one of `timed`? Before the time's folders is the clock's, and before that `timed`.
 fn is_timed(folder: &str) -> bool {
     folder.rsplit('/').nth(TIMED.len() + 1) == Some("timed")
 }
 
 /// The same of one in `parked`: before the time's folders is the obstacle, and before that `parked`.
-fn is_parked(folder: &str) -> bool {
+pub(super) fn is_parked(folder: &str) -> bool {
     folder.rsplit('/').nth(READY.len() + 1) == Some(PARKED)
 }
 
@@ -157,6 +173,16 @@ mod tests {
             (mark_of(&aside), when_of(&aside)),
             (Some(mark.clone()), Some(When::Ready { since_ms: 1 << 40 }))
         );
+        let aside = aside.replace("/=parked/", "/-/");
+        assert!(is_of(&task(None), &bound(&task(None), &mark)));
+        for own in [&name, &aside] {
+            assert!(is_of(&task(None), own), "{own}");
+            let (folder, leaf) = own.rsplit_once('/').unwrap();
+            for odd in [format!("{folder}/x{leaf}"), own.replace("/5/", "/4/"), own.replace("ueues", "ueue")]
+            {
+                assert!(!is_of(&task(None), &odd), "{odd}");
+            }
+        }
         let scoped = Mark { id: id("@s%2F1/x"), ..mark.clone() };
         let name_in_scope = of(&task(None), &when_of(&name).unwrap(), &scoped);
         assert!(name_in_scope.starts_with("due/queues/a%2Fb/=s%2F1/5/"), "{name_in_scope}");
