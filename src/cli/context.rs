@@ -34,7 +34,7 @@ impl Context {
         self.evaluated.get().is_some()
     }
 
-    fn cwd() -> Result<PathBuf> {
+    pub(crate) fn cwd() -> Result<PathBuf> {
         env::current_dir().map_err(|e| {
             Error::new(Code::NoStore, format!("the current folder can't be read: {e}"))
                 .hint("cd somewhere else")
@@ -105,12 +105,17 @@ impl Context {
         }
     }
 
+    /// The tree around the current folder, by which all worktrees of the repository know paths.
+    pub(crate) fn tree(&self) -> Result<Tree> {
+        Tree::around(self.located()?, &Self::cwd()?)
+    }
+
     /// Paths as arguments, each relative to the current folder, as all worktrees of the repository know them.
     pub(crate) fn paths(&self, texts: &[OsString]) -> Result<Vec<RepoPath>> {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let tree = Tree::around(self.located()?, &Self::cwd()?)?;
+        let tree = self.tree()?;
         texts.iter().map(|text| tree.path(text)).collect()
     }
 
@@ -215,13 +220,20 @@ impl Context {
 
     /// Whose the claims are.
     pub(crate) fn owner(&self, directory: &Directory) -> Result<Owner> {
+        self.owner_in(directory, None)
+    }
+
+    /// The same of an agent that names its session in another way than by a variable.
+    pub(crate) fn owner_in(&self, directory: &Directory, session: Option<&str>) -> Result<Owner> {
         let cwd = Self::cwd().unwrap_or_else(|_| PathBuf::from("/"));
         let worktree = || locate::worktree(&cwd);
         let not_text = matches!(env::var("CLAIM_OWNER"), Err(VarError::NotUnicode(_)));
         if self.global.owner.is_none() && not_text {
             return Err(Error::usage("the owner's name in CLAIM_OWNER is not valid UTF-8"));
         }
-        let variable = |name: &str| env::var(name).ok();
+        let told = |name: &str| session.filter(|_| name == "CLAUDE_CODE_SESSION_ID").map(str::to_owned);
+        let variable =
+            |name: &str| env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| told(name));
         let host = directory.host().name();
         locate::owner(self.global.owner.as_deref(), &variable, &host, &worktree, &cwd)
     }

@@ -7,11 +7,14 @@
 //! ```
 
 mod args;
+mod bounded;
 mod command;
 mod context;
 mod diagram;
+mod guard;
 mod json;
 mod page;
+mod prime;
 mod progress;
 mod report;
 mod run;

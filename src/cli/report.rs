@@ -43,6 +43,10 @@ pub(crate) struct Report {
     streamed: Option<(&'static str, Opened)>,
     /// Has all been told already?
     told: bool,
+    /// All of standard output, instead of lines and object, whatever options say.
+    raw: Option<Vec<u8>>,
+    /// Is the directory not to be looked for, not even to be named?
+    unplaced: bool,
     /// What to take back if the answer can't be told.
     untold: Option<Box<dyn FnOnce() -> claimdir::Result<()>>>,
 }
@@ -117,6 +121,11 @@ impl Report {
         Report { told: true, ..Report::empty() }
     }
 
+    /// Yes, in words of another protocol.
+    pub(crate) fn raw(bytes: Vec<u8>) -> Report {
+        Report { raw: Some(bytes), ..Report::empty() }
+    }
+
     /// There is nothing to take, and why, as far as that is known.
     pub(crate) fn nothing(nothing: &Nothing) -> Report {
         if let Some(refusal) = &nothing.barred {
@@ -183,6 +192,8 @@ impl Report {
             file: None,
             streamed: None,
             told: false,
+            raw: None,
+            unplaced: false,
             untold: None,
         }
     }
@@ -191,6 +202,14 @@ impl Report {
     pub(crate) fn with_fields(mut self, fields: Value) -> Report {
         if let Value::Object(fields) = fields {
             self.fields = fields;
+        }
+        self
+    }
+
+    /// With these fields, too.
+    pub(crate) fn and_fields(mut self, fields: Value) -> Report {
+        if let Value::Object(fields) = fields {
+            self.fields.extend(fields);
         }
         self
     }
@@ -247,6 +266,12 @@ impl Report {
         self
     }
 
+    /// Doesn't look for the directory any more: that may take long.
+    pub(crate) fn unplaced(mut self) -> Report {
+        self.unplaced = true;
+        self
+    }
+
     /// What to take back if nobody can be told.
     pub(crate) fn or_else(mut self, untold: impl FnOnce() -> claimdir::Result<()> + 'static) -> Report {
         self.untold = Some(Box::new(untold));
@@ -274,8 +299,12 @@ impl Report {
         if self.aside && (failed || !(global.quiet || global.json)) {
             say(&self.lines);
         }
-        let told = if global.json {
-            let _ = context.located(); // an answer names the directory also where nothing was asked of it
+        let told = if let Some(raw) = &self.raw {
+            tell(raw)
+        } else if global.json {
+            if !self.unplaced {
+                let _ = context.located(); // an answer names the directory also where nothing was asked of it
+            }
             let dir = context.dir().map(|dir| dir.to_string_lossy());
             let streamed = self.streamed.take();
             let object = self.object(dir.as_deref());

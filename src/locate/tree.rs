@@ -47,7 +47,7 @@ impl Tree {
         if text.is_empty() {
             return Err(invalid_path("it is empty; the current folder is `.`"));
         }
-        let full = self.resolve(without_stars(text));
+        let full = self.resolve(Path::new(without_stars(text)));
         let Ok(path) = full.strip_prefix(&self.root) else { return Err(outside(text)) };
         let bytes = path.as_os_str().as_bytes();
         // Each part is of `text`, or of the current folder's name.
@@ -62,10 +62,24 @@ impl Tree {
         Ok(if self.ignore_case { path.folded() } else { path })
     }
 
+    /// The file that `name`, absolute or relative to the current folder, names in the tree; `None` outside of it. Each
+    /// character stands for itself. A name that is not valid UTF-8 is reserved by nobody, but a folder that it is in may be.
+    pub fn file(&self, name: &OsStr) -> Option<RepoPath> {
+        let full = self.resolve(Path::new(name));
+        let path = full.strip_prefix(&self.root).ok()?.to_string_lossy();
+        let path = RepoPath::literal(if path.is_empty() { "." } else { &path }).ok()?;
+        Some(if self.ignore_case { path.folded() } else { path })
+    }
+
+    /// The folder that paths are relative to.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The whole path. Links are followed on the way to the tree only.
-    fn resolve(&self, text: &str) -> PathBuf {
+    fn resolve(&self, text: &Path) -> PathBuf {
         let mut at = self.cwd.clone();
-        for component in Path::new(text).components() {
+        for component in text.components() {
             match component {
                 Component::RootDir | Component::Prefix(_) => at = PathBuf::from("/"),
                 Component::CurDir => {}

@@ -163,7 +163,8 @@ impl World {
         let mut command = Command::new(program);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", &self.root);
         command.env("CLAIMS_DIR", self.dir()).env("CLAIM_NO_SYNC", "1").env("TMPDIR", &self.root);
-        command.env("CLAIM_LEASE", "1h"); // a slow machine ends no lease in a test's midst
+        // A slow machine ends no lease in a test's midst, and no answer before it is given.
+        command.env("CLAIM_LEASE", "1h").env("CLAIM_PATIENCE", "60s");
         command.current_dir(&self.root).stdin(Stdio::null());
         command
     }

@@ -8,8 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, copy, doctor, graph, guide, list, log, look, mail, outcome, page, place, pool,
-    run, scope, settle, task, watch, work,
+    acquire, check, control, copy, doctor, graph, guard, guide, list, log, look, mail, outcome, page, place,
+    pool, prime, run, scope, settle, task, watch, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -142,6 +142,10 @@ commands! {
     Pause(Pause), "pause", NONE => scope::pause;
     /// End a queue's pause
     Resume(Resume), "resume", NONE => scope::resume;
+    /// Catch what is done on paths that another has reserved: for hooks of agents and of git
+    Guard(GuardCommand), "guard", NONE => |args, context| guard::run(args.command, context);
+    /// Tell an agent what it must know: what it holds, how to work, what is next
+    Prime(Prime), "prime", NONE => prime::run;
     /// Say which claim directory is used and why, and who the owner is
     Where(Nothing), "where", NONE => |_, context| place::locate(context);
     /// Copy all there is to another claim directory, as from a folder to etcd; generations and tokens stay

@@ -2,12 +2,14 @@
 
 mod commands;
 mod control;
+mod guard;
 mod guide;
 mod list;
 mod log;
 mod mail;
 mod page;
 mod pool;
+mod prime;
 mod scope;
 mod task;
 mod watch;
@@ -20,12 +22,14 @@ use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
+pub(crate) use guard::{GitHook, Guard, GuardCommand, GuardGit, GuardPath};
 pub(crate) use guide::{Completions, Man, Shell};
 pub(crate) use list::{Filter, Format, Graph, List, Order, StateFilter};
 pub(crate) use log::Log;
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
 pub(crate) use page::Page;
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
+pub(crate) use prime::{Prime, Role};
 pub(crate) use scope::{Pause, Resume, Scope, ScopeCancel, ScopeCommand, ScopeShow, ScopeWait};
 pub(crate) use task::{Add, Reject, Retry, Review};
 pub(crate) use watch::Watch;
@@ -48,7 +52,7 @@ pub(crate) struct Args {
 }
 
 /// What goes with every command, before or after its name.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Global {
     /// The claim directory, or etcd://HOST:PORT/PREFIX; else $CLAIMS_DIR, else the repository's, else the nearest .claims upwards
     #[arg(long, global = true, value_name = "DIR")]

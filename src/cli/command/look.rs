@@ -12,15 +12,15 @@ use crate::cli::report::{Report, halt_json, holder_json};
 use crate::cli::text::harmless;
 
 /// What a node is now, for people and for filters.
-pub(super) struct Now {
-    pub(super) state: StateFilter,
+pub(crate) struct Now {
+    pub(crate) state: StateFilter,
     takeable: bool,
     /// In words, with names as recorded: who prints them makes them harmless.
     pub(super) says: String,
-    pub(super) remaining_ms: Option<i64>,
+    pub(crate) remaining_ms: Option<i64>,
 }
 
-pub(super) fn now(directory: &Directory, node: &Node) -> Now {
+pub(crate) fn now(directory: &Directory, node: &Node) -> Now {
     let now = standing_now(directory, node);
     // Whether it can be taken is for what it needs to say, too.
     let needs = node.task.as_ref().is_some_and(|task| task.resources != claimdir::Resources::default());

@@ -1,0 +1,33 @@
+//! The arguments of `prime`.
+
+use clap::ValueEnum;
+
+/// Tell an agent what it must know: less than 2 KB, the most important first, with what it holds, what is next and which
+/// mail waits. Where no claim directory is used it says nothing.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Prime {
+    /// For whom
+    #[arg(long, value_enum, default_value = "worker")]
+    pub(crate) role: Role,
+}
+
+/// What an agent is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// It takes work and does it
+    Worker,
+    /// It accepts others' work, or sends it back
+    Reviewer,
+    /// It says what there is to do
+    Lead,
+}
+
+impl Role {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Role::Worker => "worker",
+            Role::Reviewer => "reviewer",
+            Role::Lead => "lead",
+        }
+    }
+}
