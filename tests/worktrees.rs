@@ -594,7 +594,8 @@ fn a_named_file_or_address_is_refused() {
         refused(&named(&world, Some(argument), None).unwrap_err(), Code::NoStore);
         refused(&named(&world, None, Some(argument)).unwrap_err(), Code::NoStore);
     }
-    for address in ["etcd://user:secret@host:2379/x", "a+b://", "FILE:///x"] {
+    // The first has no prefix, in a build that could use one.
+    for address in ["etcd://user:secret@host:2379", "a+b://", "FILE:///x"] {
         for error in [named(&world, Some(address), None), named(&world, None, Some(address))] {
             let error = error.unwrap_err();
             assert_eq!(error.code(), Code::Usage, "{address}");

@@ -120,11 +120,17 @@ impl Directory {
                     self.pause_after(round)?;
                     found = self.store.read(&key)?;
                 }
-                Replaced::Unknown(error) => {
-                    self.read_back(&key, &node, &next, error)?;
-                    self.tell(&node, &next, at_ms);
-                    return Ok(step.answer);
-                }
+                Replaced::Unknown(error) => match self.read_back(&key, &node, &next, error)? {
+                    None => {
+                        self.tell(&node, &next, at_ms);
+                        return Ok(step.answer);
+                    }
+                    lost => {
+                        self.withdraw_hints(&plan);
+                        made = false;
+                        found = lost;
+                    }
+                },
             }
         }
         Err(self.contended(&key))
@@ -147,22 +153,26 @@ impl Directory {
     }
 
     /// After an error that leaves it open whether the write stands: it does if the record there now descends
-    /// from it, and then it must also be on disk before anybody is told so. Else that is the error.
-    fn read_back(&self, key: &Key, before: &Node, mine: &Node, error: Error) -> Result<()> {
+    /// from it, and then it must also be on disk before anybody is told so. It was lost if another stands at its version:
+    /// then what the cell holds now. Else that is the error.
+    fn read_back(&self, key: &Key, before: &Node, mine: &Node, error: Error) -> Result<Option<Vec<u8>>> {
         let bytes = self.store.read(key)?.unwrap_or_default();
         let now = self.decode(key, &mine.id, &bytes)?;
         #[cfg(feature = "testing")]
         if crate::testing::fault("an unknown write taken for won") {
-            return Ok(());
+            return Ok(None);
         }
         if now.write == before.write {
             return Err(error);
+        }
+        if now.version == mine.version && now.write != mine.write {
+            return Ok(Some(bytes));
         }
         let in_doubt = "it may stand all the same; look with `claim show`, then decide";
         if !descends(&now, mine, before) || self.store.confirm(key).is_err() {
             return Err(error.hint(in_doubt));
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A fault: what was cancelled is tried again as it was decided before.

@@ -8,6 +8,7 @@ pub mod contract;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 pub mod files;
+mod glimpse;
 mod memory;
 mod stream;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::id::NodeId;
+pub use glimpse::Glimpse;
 pub use memory::Memory;
 pub use stream::{Measured, Streamed};
 
@@ -175,6 +177,13 @@ pub trait Store: Send + Sync {
     /// empty may be among them. An engine that can tell without reading what is below them should.
     fn parts(&self, folder: &str) -> Result<Vec<String>> {
         parts_by_listing(self, folder)
+    }
+
+    /// The first of what is below `folder`, as of one moment: for an engine that answers one long question sooner than
+    /// many short ones. `None`: ask for what is needed.
+    fn glimpse(&self, folder: &str) -> Result<Option<Glimpse>> {
+        let _ = folder;
+        Ok(None)
     }
 
     /// All nodes in order of their ids, past the folders that can't be read; each of those is told to `unreadable`.

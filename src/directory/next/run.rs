@@ -6,7 +6,7 @@ use super::walk::Walk;
 use crate::domain::hint::{self, Mark, When};
 use crate::domain::natural;
 use crate::error::Result;
-use crate::store::{Key, Prefix};
+use crate::store::Key;
 
 /// How many hints are listed at once.
 const PAGE: usize = 32;
@@ -69,8 +69,7 @@ impl Run {
         let most = if self.until.is_some() { MOST_DUE } else { 1 };
         let empty = self.page.is_empty();
         while empty && self.page.len() < most && !self.ended {
-            let keys =
-                walk.directory.store.list(&Prefix::Internal(&self.folder), self.after.as_deref(), PAGE)?;
+            let keys = walk.list(&self.folder, self.after.as_deref(), PAGE)?;
             self.ended = keys.len() < PAGE;
             self.after = keys.last().map(|key| key.name().to_owned());
             for key in &keys {

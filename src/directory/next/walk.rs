@@ -12,7 +12,7 @@ use crate::domain::hint::{self, Mark};
 use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
-use crate::store::Prefix;
+use crate::store::{Glimpse, Key, Prefix};
 
 /// One walk, and what was met on it.
 pub(super) struct Walk<'a> {
@@ -22,6 +22,8 @@ pub(super) struct Walk<'a> {
     clock: String,
     /// Does it only look?
     looks: bool,
+    /// What the lane's lists were as the walk began, as far as the store tells at once.
+    glimpse: Option<Glimpse>,
     /// Did others change anything that was met?
     pub(super) lost: bool,
     /// What was passed by although it may come up: its hint is ahead of its record.
@@ -63,6 +65,7 @@ impl<'a> Walk<'a> {
             request,
             clock,
             looks: false,
+            glimpse: None,
             lost: false,
             passed_by: HashSet::new(),
             closed: HashSet::new(),
@@ -125,8 +128,9 @@ impl<'a> Walk<'a> {
     ) -> Result<Option<T>> {
         let since_ns = self.directory.host.mono_ns();
         let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
+        self.glimpse = self.directory.store.glimpse(&lane)?;
         let mut orphans = self.orphans(&lane)?;
-        let mut priorities = self.directory.store.parts(&lane)?;
+        let mut priorities = self.parts(&lane)?;
         priorities.retain(|part| part != BOUND);
         priorities.extend(orphans.iter().map(|(priority, _)| priority.clone()));
         priorities.sort_unstable();
@@ -149,23 +153,33 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
+    fn parts(&self, folder: &str) -> Result<Vec<String>> {
+        let known = self.glimpse.as_ref().and_then(|glimpse| glimpse.parts(folder));
+        known.map_or_else(|| self.directory.store.parts(folder), Ok)
+    }
+
+    pub(super) fn list(&self, folder: &str, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
+        let known = self.glimpse.as_ref().and_then(|glimpse| glimpse.list(folder, after, limit));
+        known.map_or_else(|| self.directory.store.list(&Prefix::Internal(folder), after, limit), Ok)
+    }
+
     /// The ordered lists of one priority.
     fn runs(&mut self, priority: &str) -> Result<Vec<Run>> {
         let projects: Vec<String> = match self.request.projects.as_slice() {
-            [] => self.directory.store.parts(priority)?,
+            [] => self.parts(priority)?,
             projects => projects.iter().map(|project| hint::optional(Some(project))).collect(),
         };
         let mut runs = Vec::new();
         for project in projects {
             runs.push(Run::listed(format!("{priority}/{project}/ready"), None));
             let parked = format!("{priority}/{project}/{}", hint::PARKED);
-            for obstacle in self.directory.store.parts(&parked)? {
+            for obstacle in self.parts(&parked)? {
                 let folder = format!("{parked}/{obstacle}");
                 if !self.is_closed(&folder, &obstacle)? {
                     runs.push(Run::aside(folder, obstacle));
                 }
             }
-            for clock in self.directory.store.parts(&format!("{priority}/{project}/timed"))? {
+            for clock in self.parts(&format!("{priority}/{project}/timed"))? {
                 // Of another boot's time nothing is known here: those are all looked at.
                 let until = (clock == self.clock).then(|| self.directory.host.now().mono_ms);
                 runs.push(Run::listed(format!("{priority}/{project}/timed/{clock}"), until));
@@ -302,7 +316,7 @@ impl<'a> Walk<'a> {
         }
         glanced.store(now.max(1), Ordering::Relaxed);
         let folder = format!("{lane}/{BOUND}");
-        let keys = self.directory.store.list(&Prefix::Internal(&folder), None, usize::MAX)?;
+        let keys = self.list(&folder, None, usize::MAX)?;
         let mut orphans = Vec::new();
         for key in keys {
             let Some(mark) = hint::mark_of(key.name()) else { continue };

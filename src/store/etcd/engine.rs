@@ -14,7 +14,7 @@ use super::pieces::{self, Form, Reader, Writer, form_of};
 use super::{Address, Options, health, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
-use crate::store::{Finding, Key, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch};
+use crate::store::{Finding, Glimpse, Key, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch};
 
 /// The layout's version.
 const FORMAT: u64 = 1;
@@ -22,6 +22,8 @@ const FORMAT: u64 = 1;
 const PAGE: usize = 4096;
 /// The same where only the next part of their names counts: all that share one are passed over at once.
 const PARTS: usize = 16;
+/// How many keys a glimpse is: as many as one request gets without taking much longer than for one.
+const GLIMPSE: usize = 128;
 /// Idle waiters of many machines look this often: each look is some requests.
 const GLANCE: Duration = Duration::from_millis(200);
 /// Up to which size the expected value is sent along to be compared. A larger one is read and compared here, which
@@ -325,6 +327,15 @@ impl Store for EtcdStore {
         }
         parts.sort_unstable();
         Ok(parts)
+    }
+
+    fn glimpse(&self, folder: &str) -> Result<Option<Glimpse>> {
+        let (from, end, cut) = self.bounds(&Prefix::Internal(folder), None);
+        let page = self.know()?.keys(&from, &end, GLIMPSE)?;
+        let name =
+            |pair: &kv::Pair| pair.key.get(cut..).and_then(|name| String::from_utf8(name.to_vec()).ok());
+        // What can't be read as a name is none of this directory's.
+        Ok(Some(Glimpse::new(folder, page.kvs.iter().filter_map(name).collect(), !page.more)))
     }
 
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_> {
