@@ -112,7 +112,8 @@ impl Asked<'_> {
             json!({"allowed": false, "clashes": refused.iter().filter_map(clash_json).collect::<Vec<_>>()});
         let report = Report::refused(first).lines(lines).and_fields(fields);
         self.say(match exit {
-            Some(exit) => report.exiting(exit),
+            // Standard output of git is for what git says.
+            Some(exit) => report.exiting(exit).aside(),
             None => report,
         });
     }
