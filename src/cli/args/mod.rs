@@ -23,7 +23,7 @@ use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
-pub(crate) use guard::{GitHook, Guard, GuardCommand, GuardGit, GuardPath};
+pub(crate) use guard::{Agent, GitHook, Guard, GuardCommand, GuardGit, GuardPath};
 pub(crate) use guide::{Completions, Man, Shell};
 pub(crate) use list::{Filter, Format, Graph, List, Order, StateFilter};
 pub(crate) use log::Log;

@@ -26,7 +26,7 @@ const HOOKS: [Hook; 2] = [
         matcher: Some("Write|Edit|MultiEdit|NotebookEdit|Bash"),
         command: "claim guard hook claude-code",
     },
-    Hook { event: "SessionStart", matcher: None, command: "claim prime" },
+    Hook { event: "SessionStart", matcher: None, command: "claim prime --hook claude-code" },
 ];
 
 impl Hook {
@@ -255,7 +255,7 @@ mod tests {
         let new = there(old);
         assert_eq!(new.matches("guard hook").count(), 1, "{new}");
         assert!(new.contains("NotebookEdit"));
-        let shared = r#"{"hooks": {"SessionStart": [{"hooks": [{"command": "x"}, {"type": "command", "command": "/bin/claim prime"}]}]}}"#;
+        let shared = r#"{"hooks": {"SessionStart": [{"hooks": [{"command": "x"}, {"type": "command", "command": "/bin/claim prime --hook claude-code"}]}]}}"#;
         let new = there(shared);
         assert!(new.contains("{\"command\": \"x\"}") && new.matches("claim prime").count() == 1, "{new}");
         let gone = edit(Some(&new), Wanted::Gone).unwrap().unwrap();
