@@ -26,3 +26,4 @@ cargo bench --quiet --bench claims
 cargo bench --quiet --bench mail
 cargo bench --quiet --bench paths
 cargo bench --quiet --bench queue
+cargo bench --quiet --features etcd --bench etcd

@@ -57,9 +57,9 @@ pub mod testing;
 pub mod time;
 
 pub use directory::{
-    Available, Checkup, Delivery, Detail, Directory, Events, Handled, Idle, Lease, MailSeen, Next, Nothing,
-    Opened, Over, PoolSeen, Pruned, QuotaSeen, Ran, Reaped, Reserved, ScopeCancelled, ScopeSeen, Seen,
-    Settled, Stop, Surveyed, Trouble, Unreadable, Unsettled, Worked, Worker,
+    Available, Checkup, Copied, Delivery, Detail, Directory, Events, Handled, Idle, Lease, MailSeen, Next,
+    Nothing, Opened, Over, PoolSeen, Pruned, QuotaSeen, Ran, Reaped, Reserved, ScopeCancelled, ScopeSeen,
+    Seen, Settled, Stop, Surveyed, Trouble, Unreadable, Unsettled, Worked, Worker,
 };
 pub use domain::{
     Acquire, Answer, Blocking, Cancel, Force, Halt, Letter, MailAnswer, MailName, MailRefusal, Name, Rate,

@@ -19,6 +19,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The folders to measure in: one on a disk, one in memory.
+#[allow(dead_code, reason = "not every benchmark measures in folders")]
 pub(crate) fn folders() -> Vec<(&'static str, std::path::PathBuf)> {
     let disk = std::env::var_os("BENCH_DISK").map_or_else(std::env::temp_dir, Into::into);
     let memory = std::path::PathBuf::from("/dev/shm");

@@ -68,6 +68,11 @@ impl Context {
         Ok(self.located.get_or_init(|| located))
     }
 
+    /// Where a directory is that another argument names.
+    pub(crate) fn named(path: &Path, locate: impl Fn(&Places<'_>) -> Result<Located>) -> Result<Located> {
+        locate(&Places { argument: Some(path), variable: None, cwd: &Self::cwd()? })
+    }
+
     /// The directory, where it was found to be, for answers.
     pub(crate) fn dir(&self) -> Option<&PathBuf> {
         self.located.get().map(|located| &located.path)
@@ -142,12 +147,55 @@ impl Context {
     }
 
     pub(crate) fn open(&self, located: &Located) -> Result<Directory> {
+        #[cfg(feature = "etcd")]
+        if let Some(address) = &located.address {
+            let address = address.clone().or_password(env::var("CLAIM_ETCD_PASSWORD").ok());
+            return Directory::open_etcd(&address, self.etcd_options()?);
+        }
+        if self.global.max_skew.is_some() {
+            return Err(Error::usage(
+                "--max-skew is for claims on etcd: a folder is for one machine, which has one clock",
+            ));
+        }
         Directory::open_with(&located.path, self.options())
     }
 
     /// How it is opened.
     pub(crate) fn options(&self) -> Options {
         Options { sync: !self.global.no_sync, allow_shared: self.global.allow_shared_fs }
+    }
+
+    #[cfg(feature = "etcd")]
+    fn etcd_options(&self) -> Result<claimdir::store::etcd::Options> {
+        let mut options = claimdir::store::etcd::Options::default();
+        let variable = env::var("CLAIM_MAX_SKEW").ok().filter(|text| !text.is_empty());
+        if let Some(max_skew) = self.global.max_skew {
+            options.max_skew = max_skew;
+        } else if let Some(text) = variable {
+            options.max_skew = claimdir::time::parse_duration(&text)?;
+        }
+        Ok(options)
+    }
+
+    /// What names the directory for a child's environment. It may hold a password, and is not to be shown.
+    pub(crate) fn dir_for_child(&self) -> PathBuf {
+        let Some(located) = self.located.get() else { return PathBuf::new() };
+        #[cfg(feature = "etcd")]
+        if let Some(address) = &located.address {
+            return PathBuf::from(address.reveal());
+        }
+        located.path.clone()
+    }
+
+    /// What names the directory in lines for a shell, where a password has no place. `None`: the shell knows it.
+    pub(crate) fn dir_for_shell(&self) -> Option<String> {
+        let located = self.located.get()?;
+        #[cfg(feature = "etcd")]
+        if let Some(address) = &located.address {
+            let is_known = located.why == locate::Why::Variable;
+            return (!is_known).then(|| address.without_password().to_owned());
+        }
+        Some(located.path.to_string_lossy().into_owned())
     }
 
     /// Opens the claim directory to write to it; that it will be made is noted.

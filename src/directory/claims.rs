@@ -1,6 +1,7 @@
 //! Taking a node, and what a holder does with its claim.
 
 use std::io::Read;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -12,9 +13,10 @@ use crate::domain::{
     self, Acquire, Acquired, Answer, Checked, Content, Fingerprint, Mint, Node, Reason, Refusal, Renewal,
     Stale, Standing, Step, Token, WriteId, Written, standing,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::NodeId;
 use crate::store::Key;
+use crate::time::human;
 
 impl Directory {
     /// Takes the node `id`, making it if there is none, or says at once why not.
@@ -35,6 +37,7 @@ impl Directory {
         once: Option<&Request>,
         from: Option<WriteId>,
     ) -> Result<Answer<Lease>> {
+        self.admit_lease(request.lease)?;
         let mint = self.mint()?;
         let mut reservation = Reservation::new(&mint.token);
         let answer = self.rounds_as(once, id, |node, facts, write| {
@@ -66,6 +69,19 @@ impl Directory {
             return Ok(Err(self.give_back(id, &mint.token).unwrap_or_else(over)));
         }
         Ok(Ok(Lease::new(self.without_receipt(), mint.token, acquired)))
+    }
+
+    /// Refuses a lease that nobody could trust for a moment.
+    fn admit_lease(&self, lease: Duration) -> Result<()> {
+        let skew = self.store.skew();
+        if lease > skew || skew.is_zero() {
+            return Ok(());
+        }
+        let [lease, skew] =
+            [lease, skew].map(|length| human(i64::try_from(length.as_millis()).unwrap_or(i64::MAX)));
+        let message = format!("a lease of {lease} can't be trusted where clocks may be {skew} apart");
+        Err(Error::usage(message)
+            .hint("take a longer one, or set the clocks better and say so with --max-skew"))
     }
 
     /// What only the taker will know. With a receipt, the token follows from its key.
@@ -122,6 +138,7 @@ impl Directory {
     /// Lets the lease end later: its length from now on.
     pub fn renew(&self, id: &NodeId, token: &Token, renewal: &Renewal) -> Result<Answer<Written>> {
         renewal.progress.as_ref().map_or(Ok(()), domain::admit)?;
+        renewal.lease.map_or(Ok(()), |lease| self.admit_lease(lease))?;
         let answer = self.update_once(
             id,
             "renew",

@@ -48,7 +48,7 @@ impl Shared {
         let due_ns = 0;
         let state = State { ends_mono_ms, lease_ms, due_ns, lost: None, stopped: false, on_lost: Vec::new() };
         let shared = Shared { directory, id, token, state: Mutex::new(state), changed: Condvar::new() };
-        shared.state().due_ns = shared.due_in(third(lease_ms));
+        shared.state().due_ns = shared.due_in(shared.pace(lease_ms));
         shared
     }
 
@@ -62,13 +62,15 @@ impl Shared {
         self.directory.open_input(node)
     }
 
-    /// Milliseconds to the end, 0 when it is over or lost; `None`: as long as its process lives.
+    /// Milliseconds to the end as far as it can be trusted, 0 when it is over or lost; `None`: as long as its process lives.
     pub(super) fn remaining_ms(&self) -> Option<i64> {
         let state = self.state();
         if state.lost.is_some() {
             return Some(0);
         }
-        state.ends_mono_ms.map(|end| end.saturating_sub(self.directory.host.now().mono_ms).max(0))
+        let skew = self.directory.skew_ms();
+        let left = |end: i64| end.saturating_sub(self.directory.host.now().mono_ms).saturating_sub(skew);
+        state.ends_mono_ms.map(|end| left(end).max(0))
     }
 
     /// Why the lease is lost, if it is.
@@ -148,13 +150,19 @@ impl Shared {
             return Duration::from_nanos(due - now).min(LOOK);
         }
         let answer = self.renew(&Renewal::default());
-        let mut pause = third(self.state().lease_ms);
+        let lease_ms = self.state().lease_ms;
+        let mut pause = self.pace(lease_ms);
         if answer.is_err() {
             // The disk may come back before the lease ends; the watcher minds the end.
             pause = (pause / 10).max(Duration::from_millis(5));
         }
         self.state().due_ns = self.due_in(pause);
         pause.min(LOOK)
+    }
+
+    /// How long after a renewal the next one is due: a third of the time that the lease can be trusted.
+    fn pace(&self, lease_ms: i64) -> Duration {
+        third(lease_ms.saturating_sub(self.directory.skew_ms()))
     }
 
     fn due_in(&self, pause: Duration) -> u64 {

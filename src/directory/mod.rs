@@ -3,6 +3,7 @@
 mod blobs;
 mod claims;
 mod control;
+mod copy;
 mod doctor;
 mod gates;
 mod hints;
@@ -40,6 +41,7 @@ use crate::store::Store;
 use crate::store::files::{FileStore, Options};
 
 pub use blobs::Opened;
+pub use copy::Copied;
 pub use doctor::Checkup;
 pub use journal::Events;
 pub use lease::{Lease, Ran, Unsettled};
@@ -81,6 +83,21 @@ impl Directory {
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Directory> {
         let host: Arc<dyn Host> = Arc::new(Os::new());
         let store = FileStore::open(path.as_ref(), options, host.clone())?;
+        Ok(Directory::over(Arc::new(store), host))
+    }
+
+    /// Opens the claim directory on etcd at `address`. Nothing is sent before the first call.
+    ///
+    /// # Errors
+    ///
+    /// [`Usage`](crate::Code::Usage) if its CA file can't be used. What etcd itself says comes with the first call.
+    #[cfg(feature = "etcd")]
+    pub fn open_etcd(
+        address: &crate::store::etcd::Address,
+        options: crate::store::etcd::Options,
+    ) -> Result<Directory> {
+        let host: Arc<dyn Host> = Arc::new(Os::new());
+        let store = crate::store::etcd::EtcdStore::open(address, options, host.clone())?;
         Ok(Directory::over(Arc::new(store), host))
     }
 

@@ -135,7 +135,7 @@ impl Directory {
 
     pub(super) fn by_the_clock<T>(&self, tell: impl FnOnce(&Facts<'_>) -> T) -> T {
         let (now, place) = (self.host.now(), self.host.place());
-        tell(&Facts { now, place, life: Life::Unknown, needs: &[], scope: None })
+        tell(&Facts { now, place, life: Life::Unknown, needs: &[], scope: None, skew_ms: self.skew_ms() })
     }
 
     pub(super) fn quota_keys(&self) -> Result<Vec<Key>> {

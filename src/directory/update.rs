@@ -79,20 +79,25 @@ impl Directory {
             let bytes = encode_within_limit(&next)?;
             self.settle_last(&key, &node)?;
             let expected = match found {
-                Some(bytes) => bytes,
+                Some(bytes) => Some(bytes),
+                None if self.store.makes_whole() => None,
                 None if self.store.make(&key)? => {
                     made = true;
-                    Vec::new()
+                    Some(Vec::new())
                 }
                 None => {
                     found = self.store.read(&key)?;
                     continue;
                 }
             };
-            let swapped = self.put_hints(&plan).and_then(|()| self.store.replace(&key, &expected, &bytes));
+            let swap = |()| match &expected {
+                Some(expected) => self.store.replace(&key, expected, &bytes),
+                None => self.make_whole(&key, &bytes),
+            };
+            let swapped = self.put_hints(&plan).and_then(swap);
             let replaced = swapped.inspect_err(|_| self.withdraw_hints(&plan))?;
             #[cfg(feature = "testing")]
-            let replaced = self.repeated(&key, &expected, &bytes, replaced)?;
+            let replaced = self.repeated(&key, expected.as_deref().unwrap_or_default(), &bytes, replaced)?;
             match replaced {
                 Replaced::Done => {
                     self.tell(&node, &next, at_ms);
@@ -123,6 +128,15 @@ impl Directory {
             }
         }
         Err(self.contended(&key))
+    }
+
+    /// Makes a cell with its first contents.
+    fn make_whole(&self, key: &Key, bytes: &[u8]) -> Result<Replaced> {
+        match self.store.publish(key, bytes) {
+            Ok(true) => Ok(Replaced::Done),
+            Ok(false) => self.store.read(key).map(Replaced::Changed),
+            Err(error) => Ok(Replaced::Unknown(error)),
+        }
     }
 
     /// The bounded tries are used up.
@@ -237,7 +251,12 @@ impl Directory {
         let bound = node.claim().and_then(|claim| claim.bound.as_ref());
         let life = bound.map_or(Life::Unknown, |bound| self.host.life(&bound.process));
         let now: Now = self.host.now(); // after the records, and last of all
-        use_facts(&Facts { now, place: self.host.place(), life, needs, scope })
+        use_facts(&Facts { now, place: self.host.place(), life, needs, scope, skew_ms: self.skew_ms() })
+    }
+
+    /// How far apart the wall clocks may be, in milliseconds.
+    pub(super) fn skew_ms(&self) -> i64 {
+        i64::try_from(self.store.skew().as_millis()).unwrap_or(i64::MAX)
     }
 
     /// What `node`, if nobody has it, waits for. A dependency that is met stays so, hence reading one after the

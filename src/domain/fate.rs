@@ -106,6 +106,7 @@ mod tests {
             life: Life::Unknown,
             needs: &[],
             scope: None,
+            skew_ms: 0,
         })
     }
 

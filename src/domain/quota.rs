@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::record::{Moment, Name};
-use super::standing::{Facts, remaining_ms};
+use super::standing::{Facts, by_clock_ms, furthest_ms, remaining_ms};
 use crate::error::{Error, Result};
 use crate::time::{human, parse_duration};
 
@@ -112,7 +112,7 @@ impl Quota {
         let mut mended = false;
         self.entries.retain_mut(|spent| {
             let left = remaining_ms(&spent.ends, facts);
-            if left > spent.length_ms {
+            if left > furthest_ms(&spent.ends, spent.length_ms, facts) {
                 spent.ends = Moment::after(spent.length_ms, facts);
                 mended = true;
             }
@@ -159,13 +159,13 @@ impl Quota {
     /// Makes one of old entries that end at about the same time: together they count until the last of them ends. The
     /// grid that tells what is the same time stands still, so an entry moves by less than one step of it, however often.
     fn merge(&mut self, facts: &Facts<'_>) {
-        self.entries.sort_by_key(|spent| remaining_ms(&spent.ends, facts));
+        self.entries.sort_by_key(|spent| by_clock_ms(&spent.ends, facts));
         let newest = self.entries.split_off(self.entries.len().saturating_sub(NEWEST));
         let longest = self.entries.iter().map(|spent| spent.length_ms).max().unwrap_or(1);
         let step = (longest / GRAIN).max(1);
         let mut old: BTreeMap<i64, Spent> = BTreeMap::new();
         for spent in std::mem::take(&mut self.entries) {
-            let left = remaining_ms(&spent.ends, facts);
+            let left = by_clock_ms(&spent.ends, facts); // or each machine in turn would move it on
             let at = facts.now.mono_ms.saturating_add(left).div_euclid(step);
             let amount = old.get(&at).map_or(0, |earlier| earlier.amount).saturating_add(spent.amount);
             let length_ms = old.get(&at).map_or(0, |earlier| earlier.length_ms).max(spent.length_ms);
@@ -189,6 +189,7 @@ mod tests {
             life: Life::Unknown,
             needs: &[],
             scope: None,
+            skew_ms: 0,
         })
     }
 

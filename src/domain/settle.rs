@@ -9,7 +9,7 @@ use super::over::ended_by_time;
 use super::record::Ending;
 use super::record::{AttemptEnd, Block, Claim, Content, Delay, Moment, Node, Outcome, State, Token, WriteId};
 use super::refusal::{Holder, Reason, Refusal, Stale};
-use super::standing::{Facts, Standing, standing};
+use super::standing::{Facts, Standing, standing, trusted_ms};
 
 /// A live claim, seen with its token.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,13 @@ fn held<'a>(node: &'a Node, facts: &Facts<'a>, token: &Token) -> Result<(&'a Cla
     if claim.token_hash != token.hash() {
         return Err(Reason::Stale(Stale::Replaced(Holder::of(node, claim, remaining_ms))));
     }
-    Ok((claim, remaining_ms))
+    if remaining_ms.is_none() || facts.skew_ms == 0 {
+        return Ok((claim, remaining_ms));
+    }
+    match trusted_ms(&claim.ends, facts) {
+        trusted if trusted > 0 => Ok((claim, Some(trusted))),
+        _ => Err(Reason::Stale(Stale::Over)),
+    }
 }
 
 /// Refuses whose claim is lost. If time has ended the node, that is written down.

@@ -17,6 +17,8 @@ pub struct Facts<'a> {
     pub needs: &'a [Need],
     /// Who cancelled the scope that the node is in, read after the record; `None`: nobody, or it is in none.
     pub scope: Option<&'a Halt>,
+    /// How far apart the wall clocks of those who share the directory may be, in milliseconds.
+    pub skew_ms: i64,
 }
 
 /// A record's state now.
@@ -176,7 +178,7 @@ fn idle<'a>(node: &'a Node, facts: &Facts<'a>) -> Standing<'a> {
 /// How much of `delay` is left, in milliseconds; `None`: it is over.
 fn left_ms(delay: &Delay, facts: &Facts<'_>) -> Option<i64> {
     let left = remaining_ms(&delay.until, facts);
-    (1..=delay.length_ms).contains(&left).then_some(left)
+    (1..=furthest_ms(&delay.until, delay.length_ms, facts)).contains(&left).then_some(left)
 }
 
 /// When `node` changes by itself next, in milliseconds from now: a lease, a block, a delay or the whole task ends.
@@ -197,17 +199,42 @@ pub(crate) fn next_end_ms(node: &Node, facts: &Facts<'_>) -> Option<i64> {
     own.into_iter().chain(deadline).filter(|left| *left > 0).min()
 }
 
+/// Milliseconds until `moment` has certainly come: one of another clock may come later than this machine's says.
+pub(super) fn remaining_ms(moment: &Moment, facts: &Facts<'_>) -> i64 {
+    by_clock_ms(moment, facts).saturating_add(doubt_ms(moment, facts))
+}
+
 /// Milliseconds until `moment`. Same boot: the monotonic clock decides, so neither a stepped clock nor a sleeping
 /// machine takes anything from anybody. Elsewhere only the wall clock is left.
-pub(super) fn remaining_ms(moment: &Moment, facts: &Facts<'_>) -> i64 {
-    let same_clock = moment.place.same_clock(facts.place);
-    #[cfg(feature = "testing")]
-    let same_clock = same_clock && !crate::testing::fault("wall clock on the same boot");
-    if same_clock {
+pub(super) fn by_clock_ms(moment: &Moment, facts: &Facts<'_>) -> i64 {
+    if is_here(moment, facts) {
         moment.mono_ms.saturating_sub(facts.now.mono_ms)
     } else {
         moment.wall_ms.saturating_sub(facts.now.wall_ms)
     }
+}
+
+/// For how long the holder of a lease that ends at `ends` may go by it: others' clocks may be ahead of its own.
+pub(super) fn trusted_ms(ends: &Moment, facts: &Facts<'_>) -> i64 {
+    by_clock_ms(ends, facts).saturating_sub(facts.skew_ms)
+}
+
+/// How far away the end of something that lasts for `length_ms` may seem to be and still be believed.
+pub(super) fn furthest_ms(end: &Moment, length_ms: i64, facts: &Facts<'_>) -> i64 {
+    length_ms.saturating_add(doubt_ms(end, facts).saturating_mul(2))
+}
+
+/// By how much this machine's clock may be wrong about `moment`.
+fn doubt_ms(moment: &Moment, facts: &Facts<'_>) -> i64 {
+    if is_here(moment, facts) { 0 } else { facts.skew_ms }
+}
+
+/// Does the monotonic clock here tell when `moment` comes?
+fn is_here(moment: &Moment, facts: &Facts<'_>) -> bool {
+    let same_clock = moment.place.same_clock(facts.place);
+    #[cfg(feature = "testing")]
+    let same_clock = same_clock && !crate::testing::fault("wall clock on the same boot");
+    same_clock
 }
 
 /// How long `claim` has shown no progress, in milliseconds: since its holder last told of some, else since it was taken,
@@ -235,9 +262,70 @@ fn hold<'a>(claim: &'a Claim, facts: &Facts<'_>) -> Standing<'a> {
     let remaining = remaining_ms(&claim.ends, facts);
     if remaining <= 0 {
         Standing::Lapsed { claim, why: Lapse::LeaseOver(remaining.saturating_neg()) }
-    } else if remaining > claim.lease_ms {
+    } else if remaining > furthest_ms(&claim.ends, claim.lease_ms, facts) {
         Standing::Adrift { claim }
     } else {
         Standing::Held { claim, remaining_ms: Some(remaining) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::{Token, WriteId};
+    use crate::domain::{Acquire, Mint, Reason, Stale, acquire, check};
+    use crate::id::NodeId;
+    use std::time::Duration;
+
+    const SKEW: i64 = 2_000;
+
+    /// On a machine whose clock is ahead by `ahead` at the true time `ms`; both machines started at 0.
+    fn on<T>(boot: &str, ahead: i64, ms: i64, tell: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let place = Place { boot: boot.to_owned(), ..Place::default() };
+        let now = Now { wall_ms: ms + ahead, mono_ms: ms };
+        tell(&Facts { now, place: &place, life: Life::Unknown, needs: &[], scope: None, skew_ms: SKEW })
+    }
+
+    fn taken(ahead: i64) -> (Node, Token) {
+        let token = Token::of(7);
+        let mint =
+            Mint { token: token.clone(), nonce: None, write: WriteId(1), host: "a".to_owned(), pid: 1 };
+        let (node, request) =
+            (Node::unowned(NodeId::new("x").unwrap()), Acquire::by("a").lease(Duration::from_secs(10)));
+        (on("a", ahead, 0, |facts| acquire(&node, facts, &request, &mint)).write.unwrap(), token)
+    }
+
+    #[test]
+    fn no_clock_within_the_skew_takes_a_lease_that_its_holder_trusts() {
+        // Machine a takes it at 0 for 10 s; whoever trusts it then, and whoever takes it, at the same true time.
+        for ahead in [-SKEW, -1_000, 0, 1_000, SKEW] {
+            let (node, token) = taken(ahead);
+            for ms in (0..16_000).step_by(100) {
+                let trusted = on("a", ahead, ms, |facts| check(&node, facts, &token).answer.is_ok());
+                assert_eq!(trusted, ms < 8_000, "trusted at {ms}");
+                let own = on("a", ahead, ms, |facts| standing(&node, facts).takeable());
+                assert_eq!(own, ms >= 10_000, "taken on the holder's machine at {ms}");
+                for others in [0, ahead - SKEW, ahead + SKEW] {
+                    let seen = on("b", others, ms, |facts| match standing(&node, facts) {
+                        Standing::Held { .. } => false,
+                        Standing::Lapsed { .. } => true,
+                        other => panic!("{other:?} at {ms}, {others} ahead"),
+                    });
+                    assert!(
+                        !(seen && ms < 10_000),
+                        "taken at {ms} by a clock {others} ahead, the holder's {ahead}"
+                    );
+                    assert!(seen || ms < 10_000 + 2 * SKEW, "waits for ever at {ms}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_end_far_beyond_the_skew_is_not_believed() {
+        let (node, token) = taken(60_000);
+        assert!(on("b", 0, 0, |facts| matches!(standing(&node, facts), Standing::Adrift { .. })));
+        let late = on("a", 60_000, 9_000, |facts| check(&node, facts, &token).answer.unwrap_err().reason);
+        assert!(matches!(late, Reason::Stale(Stale::Over)), "{late:?}");
     }
 }

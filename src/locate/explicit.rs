@@ -27,7 +27,9 @@ pub(super) fn locate(places: &Places<'_>, parent: Parent) -> Result<Option<Locat
         (None, Some(named)) if !named.is_empty() => (Path::new(named), Why::Variable),
         _ => return Ok(None),
     };
-    refuse_address(named, &why)?;
+    if let Some(located) = address(named, &why)? {
+        return Ok(Some(located));
+    }
     let path = resolve(named, places.cwd, parent)?;
     let exists = directory(&path)?.is_some();
     if exists && !may_be_one(&path) {
@@ -38,7 +40,7 @@ pub(super) fn locate(places: &Places<'_>, parent: Parent) -> Result<Option<Locat
             path.join(DIRECTORY).display()
         )));
     }
-    Ok(Some(Located { path, why, exists }))
+    Ok(Some(Located::folder(path, why, exists)))
 }
 
 /// Is the folder a claim directory, or could it become one without hiding what it holds from git? One slip, `--dir .`,
@@ -51,14 +53,30 @@ fn may_be_one(path: &Path) -> bool {
     entries.all(|entry| entry.is_ok_and(|entry| entry.file_name().as_bytes().ends_with(b".claim")))
 }
 
-/// Refuses `scheme://…`. The rest of it stays out of the message, for it may hold a password.
-fn refuse_address(named: &Path, why: &Why) -> Result<()> {
-    let Some(scheme) = scheme(named.as_os_str()) else { return Ok(()) };
+/// The address that is named, if it is one: `scheme://…`. It stays out of messages, for it may hold a password.
+fn address(named: &Path, why: &Why) -> Result<Option<Located>> {
+    let Some(scheme) = scheme(named.as_os_str()) else { return Ok(None) };
     let option = if *why == Why::Argument { "--dir" } else { "CLAIMS_DIR" };
-    Err(Error::usage(format!(
-        "{option} is an address ({scheme}://…); only a folder on this machine is supported so far"
-    ))
-    .hint(format!("give {option} the path of a folder")))
+    if scheme != "etcd" && scheme != "etcds" {
+        let message = format!("{option} is an address of a kind that is not known ({scheme}://…)");
+        return Err(Error::usage(message).hint(format!("give {option} a folder, or etcd://HOST:PORT/PREFIX")));
+    }
+    at_etcd(named, option, why)
+}
+
+#[cfg(feature = "etcd")]
+fn at_etcd(named: &Path, option: &str, why: &Why) -> Result<Option<Located>> {
+    use crate::store::etcd::Address;
+    let text = named.to_str().ok_or_else(|| Error::usage(format!("{option} is not valid UTF-8")))?;
+    let address = Address::parse(text)?;
+    let path = PathBuf::from(address.to_string());
+    Ok(Some(Located { path, address: Some(address), why: why.clone(), exists: true }))
+}
+
+#[cfg(not(feature = "etcd"))]
+fn at_etcd(_named: &Path, option: &str, _why: &Why) -> Result<Option<Located>> {
+    Err(Error::usage(format!("{option} is an address of etcd, and this build has no etcd"))
+        .hint("build claim with --features etcd, or give the path of a folder"))
 }
 
 fn scheme(named: &OsStr) -> Option<&str> {

@@ -88,12 +88,36 @@ impl fmt::Display for Why {
 /// A claim directory's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// The directory: absolute, its parent free of symbolic links.
+    /// The directory: absolute, its parent free of symbolic links. Of one that is not on this machine, its address as
+    /// it may be shown.
     pub path: PathBuf,
+    /// Its address, if it is not on this machine.
+    #[cfg(feature = "etcd")]
+    pub address: Option<crate::store::etcd::Address>,
     /// How it was found.
     pub why: Why,
     /// Does it exist? If not, the first write makes it; its parent exists unless this is for `claim init`.
     pub exists: bool,
+}
+
+impl Located {
+    fn folder(path: PathBuf, why: Why, exists: bool) -> Located {
+        Located {
+            path,
+            why,
+            exists,
+            #[cfg(feature = "etcd")]
+            address: None,
+        }
+    }
+
+    /// Is it a folder on this machine?
+    pub fn is_folder(&self) -> bool {
+        #[cfg(feature = "etcd")]
+        return self.address.is_none();
+        #[cfg(not(feature = "etcd"))]
+        true
+    }
 }
 
 /// Finds the claim directory.
@@ -131,7 +155,7 @@ pub fn locate_for_init(places: &Places<'_>) -> Result<Located> {
     let cwd = real(places.cwd)?;
     match around(&cwd)? {
         Some(located) => Ok(located),
-        None => Ok(Located { path: cwd.join(DIRECTORY), why: Why::CurrentFolder, exists: false }),
+        None => Ok(Located::folder(cwd.join(DIRECTORY), Why::CurrentFolder, false)),
     }
 }
 
@@ -150,7 +174,7 @@ fn in_repository(cwd: &Path, repository: Repository) -> Result<Located> {
         refuse_second(cwd, limit, &path, found.as_ref())?;
     }
     let exists = found.is_some();
-    Ok(Located { path, why: repository.why, exists })
+    Ok(Located::folder(path, repository.why, exists))
 }
 
 /// Refuses another `.claims/` from `cwd` up to `limit`. One inside the claim directory itself is a record's
@@ -185,7 +209,7 @@ fn nearest(cwd: &Path) -> Result<Option<Located>> {
     for folder in cwd.ancestors() {
         let path = folder.join(DIRECTORY);
         if directory(&path)?.is_some() {
-            return Ok(Some(Located { path, why: Why::Ancestor, exists: true }));
+            return Ok(Some(Located::folder(path, Why::Ancestor, true)));
         }
     }
     Ok(None)

@@ -10,7 +10,7 @@ use crate::domain::{RepoPath, invalid_path, outside, refuse_pattern, without_sta
 use crate::error::Result;
 
 /// What paths are relative to: the root of the worktree around the current folder, so that the same file in two
-/// worktrees is one path; outside git the folder that holds the claim directory.
+/// worktrees is one path; outside git the folder that holds the claim directory, or the root where that is on another machine.
 #[derive(Clone, Debug)]
 pub struct Tree {
     root: PathBuf,
@@ -28,6 +28,8 @@ impl Tree {
         let ignore_case = repository.as_ref().is_some_and(|repository| repository.ignore_case);
         let root = match (repository.and_then(|repository| repository.worktree), located.path.parent()) {
             (Some(worktree), _) => worktree,
+            // On all machines alike.
+            _ if !located.is_folder() => PathBuf::from("/"),
             (None, Some(folder)) => folder.to_path_buf(),
             (None, None) => located.path.clone(),
         };

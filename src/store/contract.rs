@@ -209,6 +209,13 @@ fn a_log_loses_no_line(store: &dyn Store) {
     let key = internal("log/day");
     let nothing = store.logged(&key, 0, 9).unwrap();
     assert_eq!((nothing.bytes, nothing.next), (Vec::new(), 0), "what nobody has begun has no lines");
+    let probe = internal("log-probe/day");
+    store.log(&probe, b"line").unwrap();
+    if store.logged(&probe, 0, 99).unwrap().bytes.is_empty() {
+        assert_eq!(store.parts("log-probe").unwrap(), [""; 0], "an engine that keeps no logs loses all");
+        return;
+    }
+    assert!(store.remove(&probe).unwrap());
     let start = Barrier::new(CROWD);
     thread::scope(|scope| {
         for racer in 0..CROWD {

@@ -5,6 +5,8 @@
 //! engine to what stands here.
 
 pub mod contract;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 pub mod files;
 mod memory;
 mod stream;
@@ -106,6 +108,11 @@ pub trait Store: Send + Sync {
     /// Publishes an entry, or a cell's first contents, whole or not at all. `false`: the name is taken.
     fn publish(&self, key: &Key, bytes: &[u8]) -> Result<bool>;
 
+    /// Is a cell that is made and at once replaced better published with its first contents, in one step?
+    fn makes_whole(&self) -> bool {
+        false
+    }
+
     /// Makes an entry of what `from` gives, which holds it to a limit; an error leaves none. Until this returns the
     /// entry may be there in part, so nobody is told its name before. `false`: the name is taken.
     fn publish_from(&self, key: &Key, from: &mut Measured<'_>) -> Result<bool> {
@@ -129,6 +136,11 @@ pub trait Store: Send + Sync {
     /// Leaves an empty entry as a hint: it may be lost in a power cut. There already: that will do.
     fn hint(&self, key: &Key) -> Result<()> {
         self.publish(key, b"").map(drop)
+    }
+
+    /// Does a hint last as records do? Else a power cut may take it, and after a reboot all are put again.
+    fn keeps_hints(&self) -> bool {
+        false
     }
 
     /// Takes a hint away, whose name must never be used again but for the same hint. Folders that it leaves empty go
@@ -185,6 +197,16 @@ pub trait Store: Send + Sync {
 
     /// Makes what the store needs before its first write, which otherwise makes it. `false`: it was there.
     fn prepare(&self) -> Result<bool>;
+
+    /// How long who has found nothing to do leaves the store alone before looking again.
+    fn glance(&self) -> Duration {
+        Duration::from_millis(20)
+    }
+
+    /// How far apart the wall clocks of those who share the store may be. One machine has one clock.
+    fn skew(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Where the store is, for people.
     fn place(&self, key: Option<&Key>) -> String;

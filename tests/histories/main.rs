@@ -16,6 +16,9 @@ mod place;
 mod plan;
 mod processes;
 mod random;
+#[cfg(feature = "etcd")]
+#[path = "../etcd/server.rs"]
+mod server;
 mod threads;
 mod verdict;
 mod worker;
@@ -54,6 +57,28 @@ fn threads_on_memory() {
     let plan = plan(&scratch);
     let fates = threads::run(&store, &plan);
     conclude("memory", scratch, &Directory::over(store, Arc::new(Os::new())), &plan, &fates);
+}
+
+/// Beside the workers, servers are killed and frozen, one at a time: most of them always go on.
+#[cfg(feature = "etcd")]
+#[test]
+fn processes_on_etcd() {
+    let mut cluster = server::Cluster::start(3);
+    let scratch = tempfile::tempdir().unwrap();
+    let place = Place::Etcd { url: cluster.url("histories") };
+    let plan = Plan { workers: 8, ..plan(&scratch) };
+    let mut fates = std::thread::scope(|scope| {
+        let running = scope.spawn(|| processes::run(&place, &plan));
+        let mut turn = 0;
+        while !running.is_finished() {
+            cluster.trouble(turn);
+            turn += 1;
+        }
+        running.join().unwrap()
+    });
+    cluster.wait();
+    fates.outages = true;
+    conclude("etcd", scratch, &place.open(), &plan, &fates);
 }
 
 /// The body of a worker process; nothing when started by hand.

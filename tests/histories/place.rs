@@ -9,7 +9,14 @@ use claimdir::store::files::Options;
 /// An engine and where it is, as text that goes to another process.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    Files { path: PathBuf, sync: bool },
+    Files {
+        path: PathBuf,
+        sync: bool,
+    },
+    #[cfg(feature = "etcd")]
+    Etcd {
+        url: String,
+    },
 }
 
 impl Place {
@@ -17,6 +24,13 @@ impl Place {
         match self {
             Place::Files { path, sync } => {
                 Directory::open_with(path, Options { sync: *sync, ..Options::default() }).unwrap()
+            }
+            #[cfg(feature = "etcd")]
+            Place::Etcd { url } => {
+                use claimdir::store::etcd::{Address, Options};
+                // All workers are on one machine.
+                let options = Options { max_skew: std::time::Duration::ZERO };
+                Directory::open_etcd(&Address::parse(url).unwrap(), options).unwrap()
             }
         }
     }
@@ -27,6 +41,8 @@ impl fmt::Display for Place {
         match self {
             Place::Files { path, sync: true } => write!(f, "synced:{}", path.display()),
             Place::Files { path, sync: false } => write!(f, "unsynced:{}", path.display()),
+            #[cfg(feature = "etcd")]
+            Place::Etcd { url } => f.write_str(url),
         }
     }
 }
@@ -36,6 +52,8 @@ impl From<&str> for Place {
         match text.split_once(':').unwrap() {
             ("synced", path) => Place::Files { path: path.into(), sync: true },
             ("unsynced", path) => Place::Files { path: path.into(), sync: false },
+            #[cfg(feature = "etcd")]
+            ("etcd", _) => Place::Etcd { url: text.to_owned() },
             (engine, _) => panic!("{engine:?} is no engine"),
         }
     }

@@ -66,6 +66,8 @@ pub(crate) struct Fates {
     pub(crate) kills: Vec<(u32, u32, u64)>,
     /// Worker, and from when to when it stood still.
     pub(crate) freezes: Vec<(u32, u64, u64)>,
+    /// Was the engine away at times? Then calls may fail.
+    pub(crate) outages: bool,
     /// Workers that did not come to an end by themselves.
     pub(crate) stuck: Vec<String>,
 }

@@ -30,7 +30,9 @@ pub(crate) fn judge(directory: &Directory, plan: &Plan, fates: &Fates) -> Verdic
     let figures = figures(&ops, fates);
     let mut nodes: BTreeMap<String, Vec<Op>> = BTreeMap::new();
     for op in ops {
-        if let Some(Answer::Failed { code, message }) = op.answer.as_ref().filter(is_surprise) {
+        if let Some(Answer::Failed { code, message }) =
+            op.answer.as_ref().filter(|answer| is_surprise(answer, fates))
+        {
             violations.push(format!("{}: {code}: {message}", op.id));
         }
         nodes.entry(op.node.clone()).or_default().push(op);
@@ -49,8 +51,9 @@ pub(crate) fn judge(directory: &Directory, plan: &Plan, fates: &Fates) -> Verdic
 }
 
 /// Errors other than that too many were at it.
-fn is_surprise(answer: &&Answer) -> bool {
-    matches!(answer, Answer::Failed { code, .. } if code != "CONTENDED")
+fn is_surprise(answer: &Answer, fates: &Fates) -> bool {
+    let is_away = |code: &str| fates.outages && code == "STORE_UNAVAILABLE";
+    matches!(answer, Answer::Failed { code, .. } if code != "CONTENDED" && !is_away(code))
 }
 
 fn figures(ops: &[Op], fates: &Fates) -> BTreeMap<&'static str, u64> {

@@ -33,7 +33,7 @@ const COUNTS: &str = "set -C
         [ -e \"$other\" ] || continue
         read -r pid then <\"$other\"
         if started \"$pid\" && [ \"$start\" = \"$then\" ] && [ \"$state\" != Z ] && [ \"$state\" != X ]; then
-            echo \"$other\" >\"clash/$CLAIM_ID.$CLAIM_GENERATION\"
+            echo \"$other $line, seen by $$\" >\"clash/$CLAIM_ID.$CLAIM_GENERATION\"
         fi
     done
     started $$
@@ -79,8 +79,9 @@ fn twenty_workers_with_random_kills_get_every_task_done_once() {
         worker.signal(Signal::TERM);
         assert_eq!(code(&worker.end()), Some(0));
     }
-    let clashes: Vec<_> = fs::read_dir(world.at("clash")).unwrap().flatten().collect();
-    assert!(clashes.is_empty(), "{clashes:?}");
+    let clashes = fs::read_dir(world.at("clash")).unwrap().flatten();
+    let clashes: Vec<String> = clashes.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect();
+    assert!(clashes.is_empty(), "{clashes:#?}");
     assert!(kills > 5, "{kills} kills");
     for task in 0..TASKS {
         let node: Value = world.show(&format!("t{task}"));

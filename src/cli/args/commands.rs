@@ -8,8 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, doctor, graph, guard, guide, list, log, look, mail, outcome, page, place, pool,
-    prime, run, scope, settle, setup, task, watch, work,
+    acquire, check, control, copy, doctor, graph, guard, guide, list, log, look, mail, outcome, page, place,
+    pool, prime, run, scope, settle, setup, task, watch, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -150,6 +150,8 @@ commands! {
     Setup(Setup), "setup", NONE => setup::run;
     /// Say which claim directory is used and why, and who the owner is
     Where(Nothing), "where", NONE => |_, context| place::locate(context);
+    /// Copy all there is to another claim directory, as from a folder to etcd; generations and tokens stay
+    Copy(Copy), "copy", NONE => copy::run;
     /// Make the claim directory
     Init(Nothing), "init", NONE => |_, context| place::init(context);
     /// Check every record, receipt, roster, mailbox and hint

@@ -56,7 +56,7 @@ pub(crate) struct Args {
 /// What goes with every command, before or after its name.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Global {
-    /// The claim directory; else $CLAIMS_DIR, else the repository's, else the nearest .claims upwards
+    /// The claim directory, or etcd://HOST:PORT/PREFIX; else $CLAIMS_DIR, else the repository's, else the nearest .claims upwards
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Who claims, a name for people; else $CLAIM_OWNER, else an agent's session, else user@host:worktree
@@ -78,6 +78,23 @@ pub(crate) struct Global {
     /// Use a directory that other machines may write too, where a claim may get two winners
     #[arg(long, global = true, env = "CLAIM_ALLOW_SHARED_FS", value_parser = parse_switch, action = ArgAction::SetTrue)]
     pub(crate) allow_shared_fs: bool,
+    /// On etcd: how far apart the clocks of all machines may be, the same on all of them; else $CLAIM_MAX_SKEW, else 2s
+    #[arg(long, global = true, value_name = "2s", value_parser = parse_duration)]
+    pub(crate) max_skew: Option<Duration>,
+}
+
+/// From where to where. Nobody should write there meanwhile.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Copy {
+    /// The claim directory that is copied; it stays as it is
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: PathBuf,
+    /// Where to: a folder or an address, with nothing there yet
+    #[arg(long, value_name = "DIR|URL")]
+    pub(crate) to: PathBuf,
+    /// Copy although claims are live: their holders must go on there
+    #[arg(long)]
+    pub(crate) live: bool,
 }
 
 /// No arguments.

@@ -173,7 +173,7 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
         fields["title"] = json!(task.title);
         fields["input"] = task.input.clone();
         if let Some(blob) = &task.input_blob {
-            fields["input_blob"] = blob_json(&directory, node, blob);
+            fields["input_blob"] = blob_json(blob_file(context, &directory, node, blob), blob);
         }
     }
     let mut report = Report::yes(line, fields);
@@ -197,30 +197,38 @@ fn claimed(lease: Lease, directory: Directory, context: &Context, export: bool) 
     })
 }
 
-/// Where a worker finds an input that is too large for the answer.
-fn blob_json(directory: &Directory, node: &Node, blob: &Blob) -> serde_json::Value {
-    let path = directory.blob_place(node, blob).ok();
+/// Where a worker finds an input that is too large for the answer; `None`: in no file.
+fn blob_file(context: &Context, directory: &Directory, node: &Node, blob: &Blob) -> Option<String> {
+    context.located().ok().filter(|located| located.is_folder())?;
+    directory.blob_place(node, blob).ok()
+}
+
+fn blob_json(path: Option<String>, blob: &Blob) -> serde_json::Value {
     json!({"path": path, "bytes": blob.bytes, "hash": blob.hash})
 }
 
 fn export_lines(token: &Token, node: &Node, context: &Context, directory: &Directory) -> Vec<String> {
-    let dir = context.dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
+    let dir = context.dir_for_shell();
     let (generation, attempt) = (node.generation.to_string(), node.attempt.to_string());
     let variables = [
         ("CLAIM_ID", node.id.as_str()),
         ("CLAIM_TOKEN", token.reveal()),
         ("CLAIM_GENERATION", &generation),
         ("CLAIM_ATTEMPT", &attempt),
-        ("CLAIMS_DIR", &dir),
     ];
-    let exported = variables.iter().map(|(name, value)| format!("export {name}={}", shell_word(value)));
+    let dir = dir.as_deref().map(|dir| ("CLAIMS_DIR", dir));
+    let exported = variables
+        .iter()
+        .copied()
+        .chain(dir)
+        .map(|(name, value)| format!("export {name}={}", shell_word(value)));
     // For the shell alone: the environment of a program has no room for a large one.
     let input = node.task.as_ref().map(|task| match &task.input_blob {
         None => format!("CLAIM_INPUT={}; unset CLAIM_INPUT_FILE", shell_word(&task.input.to_string())),
-        Some(blob) => {
-            let path = directory.blob_place(node, blob).unwrap_or_default();
-            format!("unset CLAIM_INPUT; CLAIM_INPUT_FILE={}", shell_word(&path))
-        }
+        Some(blob) => match blob_file(context, directory, node, blob) {
+            Some(path) => format!("unset CLAIM_INPUT; CLAIM_INPUT_FILE={}", shell_word(&path)),
+            None => "unset CLAIM_INPUT CLAIM_INPUT_FILE".to_owned(),
+        },
     });
     exported.chain(input).collect()
 }

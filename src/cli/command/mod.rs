@@ -3,6 +3,7 @@
 pub(super) mod acquire;
 pub(super) mod check;
 pub(super) mod control;
+pub(super) mod copy;
 pub(super) mod doctor;
 pub(super) mod graph;
 pub(super) mod guard;

@@ -31,7 +31,7 @@ pub(crate) fn locate(context: &Context) -> Result<Report> {
 
 pub(crate) fn init(context: &Context) -> Result<Report> {
     let located = context.located_for_init()?;
-    if let Some(above) = located.path.parent() {
+    if let Some(above) = located.path.parent().filter(|_| located.is_folder()) {
         std::fs::create_dir_all(above).map_err(|e| claimdir::Error::io("make", above, e))?;
     }
     let made = context.open(located)?.create()?;

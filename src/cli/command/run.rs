@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use claimdir::domain::Bound;
@@ -156,7 +156,7 @@ fn supervise(
     let caller = Caller::of(stub.pid()).map_err(|why| unwatched(&why))?;
     let supervisor = Supervisor::new(directory, lease, stub.pid(), args.on_lost, caller)?;
     let capture = output.map(Output::pass_on).transpose().map_err(|why| failed("start a thread", &why))?;
-    let dir = context.dir().map(PathBuf::as_path).unwrap_or(Path::new(""));
+    let dir = &context.dir_for_child();
     // Without one, as where processes can't be named, the lease has to end for those who outlive the command.
     let guard = supervisor.group().and_then(|group| {
         let mut guard = Guard::start().ok()?;

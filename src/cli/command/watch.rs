@@ -26,7 +26,9 @@ pub(crate) fn run(args: args::Watch, context: &Context) -> Result<Report> {
     let located = context.located()?;
     if !args.once {
         let options = context.options();
-        show(Source { path: located.path.clone(), options, asked, interval: args.interval })?;
+        let remote = if located.is_folder() { None } else { Some(context.directory()?) };
+        let path = located.path.clone();
+        show(Source { path, options, remote, asked, interval: args.interval })?;
         return Ok(Report::yes(String::new(), Value::Null).lines(Vec::new()));
     }
     let directory = context.directory()?;

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -40,7 +39,7 @@ pub(crate) fn run(args: args::Work, context: &Context) -> Result<Report> {
         return Ok(not_started(&program, &why.into()));
     }
     let limits = Limits { max: args.max, idle_exit: args.idle_exit, shutdown_timeout: args.shutdown_timeout };
-    let dir = context.dir().cloned().unwrap_or_else(PathBuf::new);
+    let dir = context.dir_for_child();
     let tally = Tally::new(&context.global);
     let crew = Crew::new(directory, dir, args.command, acquire, next, tally, limits);
     let crew = crew.map_err(|why| unwatched(&why))?;

@@ -25,6 +25,8 @@ use super::past::Past;
 pub(crate) struct Source {
     pub(crate) path: PathBuf,
     pub(crate) options: Options,
+    /// The directory, if it is not a folder on this machine.
+    pub(crate) remote: Option<Directory>,
     pub(crate) asked: Asked,
     pub(crate) interval: Duration,
 }
@@ -120,6 +122,9 @@ impl Reading {
 
     /// Reads the directory that stands there now as long as it does; another may come to stand in its place.
     fn whatever_is_there(&mut self) -> Done {
+        if let Some(directory) = self.source.remote.clone() {
+            return self.while_there(&directory, None);
+        }
         let opened = match which(&self.source.path) {
             Some(which) => Directory::open_with(&self.source.path, self.source.options).map(|it| (it, which)),
             None => return self.nobody_there(),
@@ -127,7 +132,7 @@ impl Reading {
         match opened {
             Ok((directory, which)) => {
                 self.was_there = true;
-                self.while_there(&directory, which)
+                self.while_there(&directory, Some(which))
             }
             Err(error) => {
                 self.say(Told::Trouble(error.to_string()))?;
@@ -146,9 +151,10 @@ impl Reading {
         self.wait(None, self.source.interval)
     }
 
-    fn while_there(&mut self, directory: &Directory, there: Which) -> Done {
+    /// `there`: the folder that it is, if it is one.
+    fn while_there(&mut self, directory: &Directory, there: Option<Which>) -> Done {
         let mut past = Past::of(directory);
-        while which(&self.source.path) == Some(there) {
+        while there.is_none_or(|there| which(&self.source.path) == Some(there)) {
             let before = spent();
             let told = match gather(directory, &self.source.asked) {
                 Ok(mut board) => {

@@ -14,9 +14,6 @@ use super::orders::Orders;
 use super::tally::Tally;
 use crate::cli::run::guard::Guard;
 
-/// How often the slot whose turn it is looks for work.
-const GLANCE: Duration = Duration::from_millis(20);
-
 /// What to do, and what has been done of it.
 pub(crate) struct Crew {
     pub(crate) directory: Directory,
@@ -143,8 +140,7 @@ impl Crew {
                 self.state().idled_out = true;
                 break;
             };
-            let due = nothing.due_in_ms.map_or(GLANCE, |ms| Duration::from_millis(ms.max(1).unsigned_abs()));
-            self.orders.nap(patience.min(due).min(GLANCE));
+            self.orders.nap(patience.min(self.directory.glance(&nothing)));
         }
         Ok(None)
     }

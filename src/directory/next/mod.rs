@@ -26,7 +26,7 @@ use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use walk::{Listed, Walk};
 
-/// How often an idle waiter looks again. Also how soon it sees that a worker has died.
+/// How soon an idle waiter sees that a worker has died.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);
 
 /// A request for the task whose turn it is.
@@ -221,9 +221,15 @@ impl Directory {
             if left.is_zero() {
                 return Ok(Err(Nothing { waited: true, ..nothing }));
             }
-            let due = nothing.due_in_ms.map_or(GLANCE, |ms| Duration::from_millis(ms.max(1).unsigned_abs()));
-            self.host.pause(left.min(due).min(GLANCE));
+            self.host.pause(left.min(self.glance(&nothing)));
         }
+    }
+
+    /// How long to leave the directory alone after there was nothing to take.
+    pub fn glance(&self, nothing: &Nothing) -> Duration {
+        let due = nothing.due_in_ms.map(|ms| Duration::from_millis(ms.max(1).unsigned_abs()));
+        let most = self.store.glance();
+        due.map_or(most, |due| due.min(most))
     }
 
     /// What [`Directory::try_next`] would take now. Writes nothing.

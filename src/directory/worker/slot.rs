@@ -119,8 +119,7 @@ impl Shared {
             if self.worker.idle_exit.is_some_and(|most| idle >= most) {
                 return Ok(());
             }
-            let due = nothing.due_in_ms.map_or(GLANCE, |ms| Duration::from_millis(ms.max(1).unsigned_abs()));
-            let nap = due.min(GLANCE);
+            let nap = self.directory.glance(&nothing);
             self.stop.wait(nap);
             idle += nap;
         }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use super::fields::END_OF_COUNTS;
 use super::{FORMAT, Malformed, decode};
 use crate::domain::record::{Claim, Moment, Name, Node, Outcome, Resources, State, Task, TokenHash, WriteId};
 use crate::host::Place;
@@ -132,10 +133,9 @@ impl Record<'_> {
     /// `None`: it is no plain one.
     fn node(self, id: &NodeId) -> Option<Node> {
         let more = [&self.block, &self.not_before, &self.review, &self.forced, &self.tombstoned];
-        if more.iter().any(|it| it.is_some())
-            || self.version >= u64::MAX / 2
-            || self.generation >= u64::MAX / 2
-        {
+        let requeues = self.requeues.unwrap_or_default();
+        let counts = [self.version, self.generation, self.attempt, requeues];
+        if more.iter().any(|it| it.is_some()) || counts.iter().any(|count| *count >= END_OF_COUNTS) {
             return None;
         }
         let state = match (&*self.state, self.claim, self.outcome) {
@@ -153,7 +153,6 @@ impl Record<'_> {
             None => None,
         };
         let (version, generation, attempt) = (self.version, self.generation, self.attempt);
-        let requeues = self.requeues.unwrap_or_default();
         Some(Node { version, write, generation, attempt, requeues, state, task, ..Node::unowned(id.clone()) })
     }
 }
@@ -236,4 +235,112 @@ impl PlainTask<'_> {
 /// A name that may be missing; `None`: it is none.
 fn optional(name: Option<Text<'_>>) -> Option<Option<Name>> {
     name.map(|name| Name::new(name.into_owned()).ok()).map_or(Some(None), |name| name.map(Some))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Records of every state, with all that one can have.
+    fn records() -> Vec<Value> {
+        let at = "2026-11-29T00:00:00.000Z";
+        let clock = json!({"ends_mono_ms": 5, "machine": "m", "boot": "b", "time_namespace": "t"});
+        let claim = json!({"owner": "o", "engine": "codex", "token_hash": "ab".repeat(32), "acquired_at": at,
+            "expires_at": at, "lease_ms": 30000, "host": "h", "pid": 7, "clock": clock});
+        let task = json!({"title": "t", "input": {"a": 1}, "input_hash": "ff", "queue": "q", "project": "p",
+            "priority": 3, "after": ["d"], "review": true, "max_attempts": 5, "by": "s", "submitted_at": at});
+        let outcome =
+            json!({"state": "done", "result": 1, "reason": "r", "by": "x", "generation": 2, "at": at});
+        let record = |state: &str, more: &[(&str, &Value)]| {
+            let mut record = json!({"format": 1, "id": "a", "version": 4, "write": "00ff", "state": state,
+                "generation": 2, "attempt": 1, "requeues": 1, "hint": "h", "progress": [1]});
+            more.iter().for_each(|(name, value)| record[*name] = (*value).clone());
+            record
+        };
+        let mut records = vec![
+            record("ready", &[]),
+            record("ready", &[("task", &task)]),
+            record("claimed", &[("claim", &claim)]),
+            record("claimed", &[("claim", &claim), ("task", &task)]),
+            record("blocked", &[("block", &json!({"by": "b", "reason": "r", "at": at}))]),
+        ];
+        for state in ["done", "failed", "cancelled", "expired"] {
+            let mut outcome = outcome.clone();
+            outcome["state"] = json!(state);
+            records.push(record(state, &[("outcome", &outcome), ("task", &task)]));
+        }
+        records
+    }
+
+    /// `record` with each of its values replaced or taken away in turn.
+    fn spoilt(record: &Value, each: &mut dyn FnMut(&str, &Value)) {
+        fn at(root: &mut Value, path: &[String], each: &mut dyn FnMut(&str, &Value)) {
+            let pointer: String = path.iter().map(|part| format!("/{part}")).collect();
+            let here = root.pointer(&pointer).cloned().unwrap_or_default();
+            if let Value::Object(fields) = &here {
+                for name in fields.keys() {
+                    at(root, &[path, std::slice::from_ref(name)].concat(), each);
+                    let mut less = fields.clone();
+                    less.remove(name);
+                    *root.pointer_mut(&pointer).unwrap() = Value::Object(less);
+                    each(&format!("{pointer}/{name} taken away"), root);
+                    *root.pointer_mut(&pointer).unwrap() = here.clone();
+                }
+            }
+            for bad in [
+                json!(null),
+                json!(-1),
+                json!(0),
+                json!(u64::MAX),
+                json!("x"),
+                json!(""),
+                json!([]),
+                json!({}),
+            ] {
+                *root.pointer_mut(&pointer).unwrap() = bad.clone();
+                each(&format!("{pointer} = {bad}"), root);
+            }
+            *root.pointer_mut(&pointer).unwrap() = here;
+        }
+        at(&mut record.clone(), &[], each);
+    }
+
+    /// The node without what a brief look leaves out.
+    fn without(mut node: Node) -> Node {
+        node.progress = None;
+        node.hint = None;
+        node.extra = Map::new();
+        if let Some(task) = &mut node.task {
+            (task.input, task.input_hash, task.extra) = (Value::Null, String::new(), Map::new());
+        }
+        if let State::Done(outcome)
+        | State::Failed(outcome)
+        | State::Cancelled(outcome)
+        | State::Expired(outcome) = &mut node.state
+        {
+            (outcome.result, outcome.extra) = (Value::Null, Map::new());
+        }
+        node
+    }
+
+    /// What a brief look leaves out it need not check.
+    const LEFT_OUT: [&str; 5] = ["/hint", "/progress", "/task/input", "/task/input_hash", "/outcome"];
+
+    #[test]
+    fn says_what_the_whole_record_says() {
+        let id = NodeId::new("a").unwrap();
+        for record in records() {
+            assert!(decode(&id, record.to_string().as_bytes()).is_ok(), "{record}");
+            spoilt(&record, &mut |what, record| {
+                let bytes = record.to_string();
+                match (decode(&id, bytes.as_bytes()), decode_brief(&id, bytes.as_bytes())) {
+                    (Ok(whole), Ok(brief)) => assert_eq!(without(brief), without(whole), "{what}: {record}"),
+                    (Err(whole), Err(brief)) => assert_eq!(brief, whole, "{what}: {record}"),
+                    (Err(_), Ok(_)) if LEFT_OUT.iter().any(|field| what.starts_with(field)) => {}
+                    (whole, brief) => panic!("{what}: {record}\n{whole:?}\n{brief:?}"),
+                }
+            });
+        }
+    }
 }

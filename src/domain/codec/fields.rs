@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 use super::Malformed;
 use crate::time::parse_rfc3339;
 
+/// What counts something is below this: there is always a next number.
+pub(super) const END_OF_COUNTS: u64 = u64::MAX / 2;
+
 /// An object's fields, taken out one by one; what is left is unknown and kept.
 pub(crate) struct Fields(pub(super) Map<String, Value>);
 
@@ -51,7 +54,7 @@ impl Fields {
 
     /// A counter. One so high that it can't be counted on from is wrong.
     pub(in crate::domain) fn count(&mut self, name: &str) -> Result<u64, Malformed> {
-        self.with(name, |n: u64| (n < u64::MAX / 2).then_some(n))
+        self.with(name, |n: u64| (n < END_OF_COUNTS).then_some(n))
     }
 
     pub(in crate::domain) fn time(&mut self, name: &str) -> Result<i64, Malformed> {
