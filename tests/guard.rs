@@ -268,7 +268,7 @@ fn a_commit_that_touches_others_paths_is_refused() {
     repo.git("side", &["mv", "src/a.rs", "moved.rs"]);
     let refused = repo.pre_commit("side", "bob");
     assert_eq!(refused.exit, 1, "the old name of a rename: {refused:?}");
-    assert!(refused.out.contains("src/a.rs") && refused.err.contains("hint:"), "{refused:?}");
+    assert!(refused.err.contains("src/a.rs") && refused.err.contains("hint:"), "{refused:?}");
     silent(&repo.pre_commit("side", "alice"));
     repo.git("side", &["reset", "-q", "--hard"]);
     silent(&repo.pre_commit("side", "bob"));
@@ -337,7 +337,7 @@ fn the_work_of_a_lost_claim_is_refused() {
     repo.say("main", "alice", "acquire b --force away --path src/b.rs");
     let refused = commit();
     assert_eq!(refused.exit, 1, "{refused:?}");
-    assert!(refused.out.contains("the claim is not valid: alice holds it"), "{refused:?}");
+    assert!(refused.err.contains("the claim is not valid: alice holds it"), "{refused:?}");
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_push_is_judged_by_what_the_remote_does_not_have() {
     for theirs in [&zero, &before] {
         let refused = push(&head("HEAD"), theirs);
         assert_eq!(refused.exit, 1, "{refused:?}");
-        assert!(refused.out.contains("src/a.rs"), "{refused:?}");
+        assert!(refused.err.contains("src/a.rs"), "{refused:?}");
     }
     silent(&push(&zero, &before));
     silent(&push(&head("HEAD"), &head("HEAD")));

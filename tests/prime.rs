@@ -5,6 +5,7 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -149,6 +150,26 @@ fn it_is_short_whatever_is_there() {
         assert_eq!(object["held"].as_array().unwrap().len(), 500);
         assert_eq!((&object["role"], &object["owner"]), (&Value::from(role), &Value::from(owner.as_str())));
         assert_eq!(object["held"][0]["id"].as_str().unwrap().len(), 1000);
+    }
+}
+
+#[test]
+fn as_a_hook_it_is_told_whose_session_it_is_and_where() {
+    let world = World::new();
+    let mut take = world.claim();
+    take.args(["acquire", "parser"]).env("CLAUDE_CODE_SESSION_ID", "s-7");
+    assert_eq!(said(&mut take).exit, 0);
+    for (call, held) in [
+        (r#"{"session_id": "s-7", "hook_event_name": "SessionStart", "cwd": "/"}"#, true),
+        (r#"{"session_id": "s-8"}"#, false),
+        ("no call", false),
+    ] {
+        let mut command = world.claim();
+        command.args(["prime", "--hook", "claude-code"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(call.as_bytes()).unwrap();
+        let said = Said::of(child.wait_with_output().unwrap());
+        assert_eq!((said.exit, said.out.contains("You hold parser")), (0, held), "{call}: {said:?}");
     }
 }
 

@@ -18,6 +18,7 @@ mod prime;
 mod progress;
 mod report;
 mod run;
+mod setup;
 mod stream;
 mod table;
 mod text;

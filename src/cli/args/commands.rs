@@ -9,7 +9,7 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use super::*;
 use crate::cli::command::{
     acquire, check, control, copy, doctor, graph, guard, guide, list, log, look, mail, outcome, page, place,
-    pool, prime, run, scope, settle, task, watch, work,
+    pool, prime, run, scope, settle, setup, task, watch, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -146,6 +146,8 @@ commands! {
     Guard(GuardCommand), "guard", NONE => |args, context| guard::run(args.command, context);
     /// Tell an agent what it must know: what it holds, how to work, what is next
     Prime(Prime), "prime", NONE => prime::run;
+    /// Teach an agent, git or CI about claims, by a marked block in the files they read
+    Setup(Setup), "setup", NONE => setup::run;
     /// Say which claim directory is used and why, and who the owner is
     Where(Nothing), "where", NONE => |_, context| place::locate(context);
     /// Copy all there is to another claim directory, as from a folder to etcd; generations and tokens stay

@@ -20,7 +20,8 @@ pub(crate) struct GuardCommand {
 pub(crate) enum Guard {
     /// May these files be written? 4 and the holder if another's live claim has one of them
     Path(GuardPath),
-    /// Answer an agent's hook, whose call is JSON on standard input
+    /// Answer the hook of an agent that is about to use a tool, its call being JSON on standard input. A live claim in
+    /// $CLAIM_ID and $CLAIM_TOKEN is renewed, once in a third of its lease at most
     Hook(GuardHook),
     /// Answer a git hook: 1 if what is committed or pushed touches others' paths, or is the work of a lost claim
     Git(GuardGit),
@@ -46,7 +47,7 @@ pub(crate) struct GuardHook {
 /// An agent that asks before it uses a tool.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Agent {
-    /// Its PreToolUse hook. A live claim in $CLAIM_ID and $CLAIM_TOKEN is renewed, once in a third of its lease at most
+    /// Claude Code
     ClaudeCode,
 }
 

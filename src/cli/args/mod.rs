@@ -11,6 +11,7 @@ mod page;
 mod pool;
 mod prime;
 mod scope;
+mod setup;
 mod task;
 mod watch;
 
@@ -22,7 +23,7 @@ use clap::{ArgAction, Parser};
 
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
-pub(crate) use guard::{GitHook, Guard, GuardCommand, GuardGit, GuardPath};
+pub(crate) use guard::{Agent, GitHook, Guard, GuardCommand, GuardGit, GuardPath};
 pub(crate) use guide::{Completions, Man, Shell};
 pub(crate) use list::{Filter, Format, Graph, List, Order, StateFilter};
 pub(crate) use log::Log;
@@ -31,6 +32,7 @@ pub(crate) use page::Page;
 pub(crate) use pool::{Pool, PoolCommand, PoolRun, PoolSet, Quota, QuotaCommand, QuotaSet, ShowOf};
 pub(crate) use prime::{Prime, Role};
 pub(crate) use scope::{Pause, Resume, Scope, ScopeCancel, ScopeCommand, ScopeShow, ScopeWait};
+pub(crate) use setup::{Setup, Target};
 pub(crate) use task::{Add, Reject, Retry, Review};
 pub(crate) use watch::Watch;
 

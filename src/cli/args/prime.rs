@@ -2,6 +2,8 @@
 
 use clap::ValueEnum;
 
+use super::Agent;
+
 /// Tell an agent what it must know: less than 2 KB, the most important first, with what it holds, what is next and which
 /// mail waits. Where no claim directory is used it says nothing.
 #[derive(clap::Args, Debug)]
@@ -9,6 +11,9 @@ pub(crate) struct Prime {
     /// For whom
     #[arg(long, value_enum, default_value = "worker")]
     pub(crate) role: Role,
+    /// As the hook of this agent, whose call, JSON on standard input, says which session it is and where
+    #[arg(long, value_enum, value_name = "AGENT")]
+    pub(crate) hook: Option<Agent>,
 }
 
 /// What an agent is there for.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::{self, Read};
 use std::path::Path;
 
 use claimdir::{Refusal, Result, Token};
@@ -12,15 +11,12 @@ use super::settle::shown;
 use crate::cli::args::{self, GitHook, Guard};
 use crate::cli::bounded::{Turn, bounded};
 use crate::cli::context::Context;
-use crate::cli::guard::call::{Call, denial};
+use crate::cli::guard::call::{Call, denial, told_on_stdin};
 use crate::cli::guard::judge::{self, Judge, Verdict};
 use crate::cli::guard::{Mode, git};
 use crate::cli::json::line;
 use crate::cli::report::{Report, say, word};
 use crate::cli::text::harmless;
-
-/// A call with more is not looked at: an agent writes whole files, but none of this size.
-const MAX_CALL: u64 = 64 << 20;
 
 /// More clashes than this are counted only.
 const SHOWN: usize = 20;
@@ -112,7 +108,8 @@ impl Asked<'_> {
             json!({"allowed": false, "clashes": refused.iter().filter_map(clash_json).collect::<Vec<_>>()});
         let report = Report::refused(first).lines(lines).and_fields(fields);
         self.say(match exit {
-            Some(exit) => report.exiting(exit),
+            // Standard output of git is for what git says.
+            Some(exit) => report.exiting(exit).aside(),
             None => report,
         });
     }
@@ -125,7 +122,7 @@ impl Asked<'_> {
     }
 
     fn hook(mut self) {
-        let call = read(&mut io::stdin(), MAX_CALL).and_then(|bytes| Call::parse(&bytes));
+        let call = told_on_stdin().and_then(|bytes| Call::parse(&bytes));
         judge::go(call.as_ref().ok().and_then(|call| call.folder.as_deref()));
         let session = call.as_ref().ok().and_then(|call| call.session.clone());
         let Some(judge) = self.judge(session.as_deref()) else { return };
@@ -167,7 +164,7 @@ impl Asked<'_> {
         // Git's refs are read before anything else, or git is told that its pipe was closed.
         let told = match args.hook {
             GitHook::PreCommit => Ok(Vec::new()),
-            GitHook::PrePush => read(&mut io::stdin(), MAX_CALL),
+            GitHook::PrePush => told_on_stdin(),
         };
         let Some(judge) = self.judge(None) else { return };
         let names = match args.hook {
@@ -216,13 +213,4 @@ fn clash_json(refusal: &Refusal) -> Option<Value> {
         "node": clash.node.as_str(),
         "owner": clash.holder.as_ref().map(|holder| &holder.owner),
     }))
-}
-
-fn read(from: &mut impl Read, most: u64) -> std::result::Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    match from.take(most + 1).read_to_end(&mut bytes) {
-        Ok(_) if bytes.len() as u64 > most => Err(format!("standard input has more than {most} bytes")),
-        Ok(_) => Ok(bytes),
-        Err(e) => Err(format!("standard input can't be read: {e}")),
-    }
 }

@@ -20,6 +20,7 @@ pub(super) mod prime;
 pub(super) mod run;
 pub(super) mod scope;
 pub(super) mod settle;
+pub(super) mod setup;
 pub(super) mod task;
 pub(super) mod watch;
 pub(super) mod work;

@@ -3,9 +3,10 @@
 use claimdir::Result;
 use serde_json::json;
 
-use crate::cli::args;
+use crate::cli::args::{self, Agent};
 use crate::cli::bounded::bounded;
 use crate::cli::context::Context;
+use crate::cli::guard::{call, judge};
 use crate::cli::prime::state::State;
 use crate::cli::prime::words;
 use crate::cli::report::Report;
@@ -20,7 +21,12 @@ pub(crate) fn run(args: args::Prime, context: &Context) -> Result<Report> {
     };
     let late = move || unknown("it could not be read within a second");
     Ok(bounded(context, late, move |context, turn| {
-        let report = match State::read(context) {
+        let session = args.hook.and_then(|Agent::ClaudeCode| {
+            let (session, folder) = call::caller(&call::told_on_stdin().ok()?);
+            judge::go(folder.as_deref());
+            session
+        });
+        let report = match State::read(context, session.as_deref()) {
             Ok(Some(state)) => {
                 let text = words::text(&state, role);
                 told(&text, json!({"role": role.name(), "text": text})).and_fields(state.json())

@@ -1,11 +1,27 @@
 //! An agent's call of a tool, as its hook is told of it.
 
 use std::ffi::OsString;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::shell;
+
+/// What has more is not looked at: an agent writes whole files, but none of this size.
+const MAX_CALL: u64 = 64 << 20;
+
+/// All of standard input, or why it is not known.
+pub(crate) fn told_on_stdin() -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    match io::stdin().take(MAX_CALL + 1).read_to_end(&mut bytes) {
+        Ok(_) if bytes.len() as u64 > MAX_CALL => {
+            Err(format!("standard input has more than {MAX_CALL} bytes"))
+        }
+        Ok(_) => Ok(bytes),
+        Err(e) => Err(format!("standard input can't be read: {e}")),
+    }
+}
 
 /// What a call would write, as far as that is clear.
 #[derive(Debug, Default)]
@@ -36,8 +52,8 @@ impl Call {
             Some(other) => return Err(format!("the call is of the hook {other}, not of PreToolUse")),
         }
         let tool = text("tool_name").ok_or("the call names no tool")?;
-        let session = text("session_id").filter(|session| !session.is_empty());
-        Ok(Call { session, folder: text("cwd"), tool, input: call["tool_input"].clone() })
+        let (session, folder) = caller(bytes);
+        Ok(Call { session, folder, tool, input: call["tool_input"].clone() })
     }
 
     /// What it would write. `exists` says whether a folder is there.
@@ -54,6 +70,13 @@ impl Call {
             _ => Written { unclear: Some(format!("{} without {field}", self.tool)), ..Written::default() },
         }
     }
+}
+
+/// Whose session calls, and from where, whichever hook it is; nothing of what is no call.
+pub(crate) fn caller(bytes: &[u8]) -> (Option<String>, Option<String>) {
+    let call: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let text = |name: &str| call[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    (text("session_id"), text("cwd"))
 }
 
 /// The hook's answer that denies the call.

@@ -42,8 +42,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// `None`: no claim directory is used here.
-    pub(crate) fn read(context: &Context) -> Result<Option<State>> {
+    /// `None`: no claim directory is used here. `session`: the agent's, where it says so itself.
+    pub(crate) fn read(context: &Context, session: Option<&str>) -> Result<Option<State>> {
         let located = match context.located() {
             Ok(located) if located.exists => located,
             Ok(_) => return Ok(None),
@@ -52,7 +52,7 @@ impl State {
         };
         let directory = context.directory()?;
         let mut state = State {
-            owner: context.owner(&directory)?.name,
+            owner: context.owner_in(&directory, session)?.name,
             place: located.path.to_string_lossy().into_owned(),
             ..State::default()
         };
