@@ -78,6 +78,20 @@ impl Context {
         self.located.get().map(|located| &located.path)
     }
 
+    /// Refuses to write `file` where only claims are kept: it would stand in a record's place.
+    pub(crate) fn refuse_inside(&self, file: &Path) -> Result<()> {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let whole = |path: &Path| path.canonicalize().ok();
+        let dir = self.located().ok().and_then(|located| whole(&located.path));
+        match dir.zip(whole(folder)) {
+            Some((dir, folder)) if folder.starts_with(&dir) => {
+                let why = format!("{} is in the claim directory, where only claims are kept", file.display());
+                Err(Error::usage(why).hint("name a file outside of it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The name of the scope that ids are in, if one is named.
     pub(crate) fn scope_name(&self) -> Result<Option<Name>> {
         if let Some(name) = &self.global.scope {

@@ -329,6 +329,8 @@ impl Report {
         }
         match told {
             Ok(()) => self.exit,
+            // Whoever reads it has seen enough.
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe && self.untold.is_none() => self.exit,
             Err(e) => {
                 say(&[match e.kind() {
                     io::ErrorKind::InvalidData => format!("claim: {}", harmless(&e.to_string())),
@@ -426,9 +428,12 @@ pub(crate) fn put_in_place(path: &Path, bytes: &[u8]) -> claimdir::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let new = path.with_file_name(name);
-    let file = OpenOptions::new().write(true).create_new(true).open(&new);
-    let written = file.and_then(|mut file| file.write_all(bytes)).and_then(|()| fs::rename(&new, path));
-    written.map_err(|e| {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&new)
+        .map_err(|e| Error::io("write", path, e))?;
+    file.write_all(bytes).and_then(|()| fs::rename(&new, path)).map_err(|e| {
         let _ = fs::remove_file(&new);
         Error::io("write", path, e)
     })

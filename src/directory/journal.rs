@@ -63,7 +63,9 @@ impl Directory {
         let mut pruned = 0;
         for day in self.days().unwrap_or_default().into_iter().filter(|day| *day < first) {
             let key = key_of(&day)?;
-            pruned += usize::from(dry_run || matches!(self.store.remove(&key), Ok(true)));
+            // What is no file was not written here: `doctor` tells of it, and nothing is removed.
+            let is_log = self.store.logged(&key, 0, 1).is_ok();
+            pruned += usize::from(is_log && (dry_run || matches!(self.store.remove(&key), Ok(true))));
         }
         Ok(pruned)
     }

@@ -59,7 +59,8 @@ pub(crate) struct Global {
     /// The claim directory, or etcd://HOST:PORT/PREFIX; else $CLAIMS_DIR, else the repository's, else the nearest .claims upwards
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Who claims, a name for people; else $CLAIM_OWNER, else an agent's session, else user@host:worktree
+    /// Who claims, a name for people; else $CLAIM_OWNER, else an agent's session, else user@host:worktree. For `list`,
+    /// `watch` and `graph`: only what this owner holds
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) owner: Option<String>,
     /// The scope that ids are in, unless they name one: the node x in it is @NAME/x. `next` takes its tasks only,

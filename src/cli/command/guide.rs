@@ -55,7 +55,8 @@ pub(crate) fn man(args: args::Man, _: &Context) -> Result<Report> {
 fn page(command: &clap::Command) -> Result<Vec<u8>> {
     let mut page = Vec::new();
     let name = command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-");
-    let man = clap_mangen::Man::new(command.clone()).title(name);
+    let version = concat!("claim ", env!("CARGO_PKG_VERSION"));
+    let man = clap_mangen::Man::new(command.clone()).title(name).date(version).source(version);
     man.render(&mut page).map_err(|e| Error::io("render", Path::new("the page"), e))?;
     Ok(page)
 }

@@ -32,7 +32,11 @@ pub(crate) fn now(directory: &Directory, node: &Node) -> Now {
             let says = format!("waiting: {}", refusal.message());
             Now { state: StateFilter::Waiting, takeable: false, says, ..now }
         }
-        _ => now,
+        Ok(Ok(_)) => now,
+        Err(error) => {
+            let says = format!("waiting: what it needs can't be read: {error}");
+            Now { state: StateFilter::Waiting, takeable: false, says, ..now }
+        }
     }
 }
 
@@ -151,6 +155,11 @@ pub(crate) fn record_lines(node: &Node, says: &str, write: &dyn Fn(&Value) -> St
         lines.push(format!("  progress {}", write(progress)));
     }
     lines.extend(node.attempts.iter().map(attempt_line));
+    lines.extend(
+        node.outcome()
+            .and_then(|(_, outcome)| outcome.reason.as_ref())
+            .map(|why| format!("  reason {}", harmless(why))),
+    );
     if let claimdir::domain::State::Done(outcome) = &node.state
         && !node.tombstoned
     {

@@ -16,7 +16,7 @@ use crate::cli::text::harmless;
 pub(crate) fn run(args: args::Page, context: &Context) -> Result<Report> {
     let file = Some(args.html.as_path()).filter(|file| *file != Path::new("-"));
     match file {
-        Some(file) => must_be_replaceable(file)?,
+        Some(file) => must_be_replaceable(file).and_then(|()| context.refuse_inside(file))?,
         None if context.global.json => {
             return Err(Error::usage("the page and --json can't both have standard output")
                 .hint("write the page to a file"));

@@ -54,6 +54,7 @@ fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut 
         None => Target::Node(context.id(&args.id)?),
     };
     check_usage(args)?;
+    args.report.as_deref().map_or(Ok(()), |file| context.refuse_inside(file))?;
     let directory = context.directory_to_write_once(&args.once)?;
     let request = acquire::named(&args.taking, context, &directory)?.purpose(purpose(args));
     facts.owner = Some(context.owner(&directory)?.name);

@@ -124,11 +124,14 @@ impl Crew {
     /// Takes the next task as `acquire` says, waiting for it. `None`: nothing more is to be taken.
     pub(crate) fn take(&self, acquire: Acquire) -> Result<Option<(Busy<'_>, Lease)>> {
         let request = self.next.clone().taken_as(acquire);
+        let since = self.state().active;
         let busy = self.busy();
-        if let Ok(lease) = self.directory.try_next(&request)? {
+        let first = self.directory.try_next(&request);
+        if let Ok(Ok(lease)) = first {
             return Ok(Some((busy, lease)));
         }
         drop(busy);
+        first.inspect_err(|_| self.state().active = since)?.ok(); // it did nothing
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while !self.is_over(&self.state()) {
             let nothing = match self.directory.try_next(&request)? {
@@ -153,6 +156,11 @@ impl Crew {
             return Some(Duration::MAX);
         }
         most.checked_sub(self.state().active.elapsed()).filter(|left| !left.is_zero())
+    }
+
+    /// Was there nothing to take, for whatever reason, for as long as it is to be waited for it?
+    pub(crate) fn has_idled(&self) -> bool {
+        self.patience().is_none()
     }
 
     fn busy(&self) -> Busy<'_> {

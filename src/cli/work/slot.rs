@@ -115,6 +115,7 @@ fn take_turns(crew: &Crew, mut starter: Starter) {
         match turn(crew, &mut starter, &mut begun) {
             Ok(()) => pause = SHORTEST,
             Err(Trouble::Last(why)) => crew.end(why),
+            Err(Trouble::Passing(error)) if crew.has_idled() => crew.end(End::Failed(error)),
             Err(Trouble::Passing(error)) => {
                 say(&[format!("claim: {}", harmless(&error.to_string()))]);
                 crew.orders.nap(pause);
