@@ -606,9 +606,13 @@ fn whole_days_are_pruned() {
         ["2001-01-01", "2001-01-02"].map(|day_| day.with_file_name(format!("{day_}.jsonl"))).to_vec();
     let other = day.with_file_name("notes.txt");
     old.iter().chain([&other]).for_each(|path| fs::write(path, "").unwrap());
+    let link = day.with_file_name("2001-01-03.jsonl");
+    symlink(&other, &link).unwrap();
     let pruned: Value = world.json("prune --older 7d --dry-run").expect(0);
-    assert_eq!((pruned["journal_days"].clone(), days(&world).len()), (json!(2), 4));
+    assert_eq!((pruned["journal_days"].clone(), days(&world).len()), (json!(2), 5));
     assert_eq!(yes(&world, "prune --older 0s").out, "forgot 0 receipts, 2 days of the journal\n");
+    assert!(link.is_symlink(), "what is no file is left alone");
+    fs::remove_file(link).unwrap();
     assert_eq!(days(&world), [day, other], "today's is kept, and what is no day");
     assert_eq!(names(&log(&world, "")), ["claimed"]);
     assert_eq!(yes(&world, "doctor").out, "1 records read, 0 faults\n");

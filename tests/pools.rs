@@ -433,3 +433,19 @@ fn never_more_run_than_there_are_slots() {
     let nodes = value(&world, "list", 0)["nodes"].as_array().unwrap().len();
     assert!((1..=3).contains(&nodes), "{nodes} keys for 3 slots");
 }
+
+/// One function decides: what can't be taken, since its roster can't be read, is not ready, and a worker that meets
+/// nothing else has idled all the same.
+#[test]
+fn a_roster_that_cannot_be_read_makes_nothing_ready() {
+    let world = World::new();
+    for line in ["pool set p 1", "add t --pool p"] {
+        world.say(line);
+    }
+    fs::write(world.dir().join(".store/rosters/pools/p"), "{").unwrap();
+    assert_eq!(world.say("list --state ready").out, "");
+    assert!(world.say("list --state waiting").out.contains("can't be read"));
+    assert_eq!(world.say("next").exit, 6);
+    let worked = world.say("work --idle-exit=1ms -- true");
+    assert!(worked.exit == 6 && worked.err.contains("rosters/pools/p"), "{worked:?}");
+}

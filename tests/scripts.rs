@@ -675,3 +675,51 @@ fn a_removed_folder_keeps_nobody_from_giving_back() {
     let said = said(&mut world.shell(&script));
     assert_eq!(said.exit, 0, "{said:?}");
 }
+
+/// Where only claims are kept, nothing else is written, or it would stand in a record's place.
+#[test]
+fn no_report_is_written_into_the_claim_directory() {
+    let world = World::new();
+    world.say("add t");
+    let before = world.snapshot();
+    for to in [world.record("t"), world.dir().join(".store/format"), world.dir().join("new.html")] {
+        let to = to.to_str().unwrap().to_owned();
+        for line in [format!("report --html {to}"), format!("run k --report {to} -- true")] {
+            let said = world.say(&line);
+            assert!(
+                [2, 125].contains(&said.exit) && said.err.contains("claim directory"),
+                "{line}: {said:?}"
+            );
+        }
+    }
+    assert!(world.snapshot() == before);
+}
+
+/// Whoever reads the answer has seen enough. Only a claim that could not be told of is given back.
+#[test]
+fn a_reader_that_closes_the_pipe_is_no_failure() {
+    let world = World::new();
+    for id in ["a", "b"] {
+        world.say(&format!("add {id}"));
+    }
+    for (line, exit) in
+        [("list", 0), ("log", 0), ("show a", 0), ("graph", 0), ("complete --help", 0), ("acquire a", 6)]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = world.claim();
+        command.args(line.split(' ')).stdout(writer).stderr(Stdio::piped());
+        let said = said(&mut command);
+        assert_eq!(said.exit, exit, "{line}: {said:?}");
+        assert_eq!(said.err.is_empty(), exit == 0, "{line}: {said:?}");
+    }
+    assert_eq!(world.stored("a")["state"], "ready");
+}
+
+#[test]
+fn show_says_why_a_node_ended() {
+    let world = World::new();
+    world.say("add t");
+    world.run(&["cancel", "t", "--reason", "no longer wanted"]);
+    assert!(world.say("show t").out.contains("\n  reason no longer wanted\n"));
+}

@@ -473,7 +473,8 @@ pub(crate) fn usage(error: &clap::Error, of_run: bool) -> ExitCode {
     let json = given("--json");
     if asked_for {
         let told = tell(error.to_string().as_bytes());
-        return ExitCode::from(if told.is_ok() { 0 } else { Code::StoreUnavailable.exit() });
+        let failed = told.is_err_and(|e| e.kind() != io::ErrorKind::BrokenPipe);
+        return ExitCode::from(if failed { Code::StoreUnavailable.exit() } else { 0 });
     }
     let text = error.to_string();
     say(&text.trim_end().lines().map(|line| harmless(line).into_owned()).collect::<Vec<_>>());

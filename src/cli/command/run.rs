@@ -37,8 +37,14 @@ pub(crate) fn in_pool(args: args::PoolRun, context: &Context) -> Report {
 
 fn reported(args: &args::Run, pool: Option<&str>, context: &Context) -> Report {
     let mut facts = Facts::new(&args.id);
-    let report = attempt(args, pool, context, &mut facts).unwrap_or_else(report::error);
-    report.under(facts.fields()).apart(args.report.clone())
+    let file = args.report.clone();
+    match file.as_deref().map_or(Ok(()), |file| context.refuse_inside(file)) {
+        Ok(()) => {
+            let report = attempt(args, pool, context, &mut facts).unwrap_or_else(report::error);
+            report.under(facts.fields()).apart(file)
+        }
+        Err(error) => report::error(error).under(facts.fields()).apart(None),
+    }
 }
 
 /// What to take.
@@ -54,7 +60,6 @@ fn attempt(args: &args::Run, pool: Option<&str>, context: &Context, facts: &mut 
         None => Target::Node(context.id(&args.id)?),
     };
     check_usage(args)?;
-    args.report.as_deref().map_or(Ok(()), |file| context.refuse_inside(file))?;
     let directory = context.directory_to_write_once(&args.once)?;
     let request = acquire::named(&args.taking, context, &directory)?.purpose(purpose(args));
     facts.owner = Some(context.owner(&directory)?.name);
