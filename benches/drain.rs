@@ -1,6 +1,6 @@
 //! Twenty at a time take one after the other of 10,000 tasks, each take a process of its own, beside others' programs:
 //! nodes a second over the first `BENCH_SECONDS`. `BENCH_PEERS` names the queue on SQLite (`benches/peers`);
-//! `BENCH_CLAIMD` and `BENCH_BEADS` the programs of the crates `claimd` and `beads_rust`. What is not there is left out.
+//! `BENCH_CLAIMD` the program of the crate `claimd`. What is not there is left out.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that can't go on has failed")]
 
@@ -24,18 +24,18 @@ const CALLERS: usize = 20;
 
 fn main() {
     for (name, folder) in table::folders() {
-        let ours = |sync: bool| drained(&folder, |path| filled(path), move |path, _| claim(path, sync));
+        let ours = |sync: bool| drained(&folder, filled, move |path, _| claim(path, sync));
         let sqlite = |sync: &'static str| {
             let program = std::env::var_os("BENCH_PEERS")?;
             let fill = program.clone();
-            let fill = move |path: &Path| run(Command::new(&fill).arg(path).args([&TASKS.to_string(), "0", "off"]));
+            let fill =
+                move |path: &Path| run(Command::new(&fill).arg(path).args([&TASKS.to_string(), "0", "off"]));
             Some(drained(&folder, fill, move |path, _| command(&program, path, &["next", sync])))
         };
         for (how, sync, level) in [("synced", true, "full"), ("unsynced", false, "off")] {
             row(&format!("{name}, {how}, SQLite"), ours(sync), sqlite(level));
         }
         row(&format!("{name}, claimd"), ours(true), claimd(&folder));
-        row(&format!("{name}, beads_rust"), ours(true), beads(&folder));
     }
 }
 
@@ -46,16 +46,19 @@ fn row(what: &str, ours: f64, theirs: Option<f64>) {
     table::row(&format!("20 drain 10,000, {what}"), &measured, theirs / ours, 1.0);
 }
 
-/// Nodes a second. `take` makes the command that takes the so manieth.
-fn drained(
-    folder: &Path,
-    fill: impl Fn(&Path),
-    take: impl Fn(&Path, usize) -> Command + Sync,
-) -> f64 {
+/// Nodes a second, the middle of three. `take` makes the command that takes the so manieth.
+fn drained(folder: &Path, fill: impl Fn(&Path), take: impl Fn(&Path, usize) -> Command + Sync) -> f64 {
+    let once = |_| {
+        let scratch = tempfile::tempdir_in(folder).unwrap();
+        let path = scratch.path().join("queue");
+        fill(&path);
+        rate(|number| take(&path, number))
+    };
+    table::median((0..3).map(once).collect())
+}
+
+fn rate(take: impl Fn(usize) -> Command + Sync) -> f64 {
     let seconds = std::env::var("BENCH_SECONDS").map_or(5, |text| text.parse().unwrap());
-    let scratch = tempfile::tempdir_in(folder).unwrap();
-    let path = scratch.path().join("queue");
-    fill(&path);
     let (number, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let start = Instant::now();
     let end = start + Duration::from_secs(seconds);
@@ -63,7 +66,7 @@ fn drained(
         for _ in 0..CALLERS {
             scope.spawn(|| {
                 while Instant::now() < end {
-                    let mut command = take(&path, number.fetch_add(1, Ordering::Relaxed));
+                    let mut command = take(number.fetch_add(1, Ordering::Relaxed));
                     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
                     if !command.status().unwrap().success() {
                         return;

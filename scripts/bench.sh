@@ -11,7 +11,7 @@ for name in $(compgen -e | grep '^CLAIM' || true); do unset "$name"; done
 cargo build --quiet --release --bin claim --example minimal
 export BENCH_MINIMAL
 BENCH_MINIMAL=$(realpath "${CARGO_TARGET_DIR:-target}/release/examples/minimal")
-cargo bench --quiet --no-run --bench processes --bench claims --bench mail --bench paths --bench queue
+cargo bench --quiet --no-run --bench processes --bench claims --bench mail --bench paths --bench queue --bench scale --bench drain
 # Others to measure beside; what can't be built is left out.
 peers=$PWD/target/peers
 if cargo build --quiet --release --locked --manifest-path benches/peers/Cargo.toml --target-dir "$peers"; then
@@ -26,4 +26,6 @@ cargo bench --quiet --bench claims
 cargo bench --quiet --bench mail
 cargo bench --quiet --bench paths
 cargo bench --quiet --bench queue
+cargo bench --quiet --bench scale
+cargo bench --quiet --bench drain
 cargo bench --quiet --features etcd --bench etcd
