@@ -723,3 +723,16 @@ fn show_says_why_a_node_ended() {
     world.run(&["cancel", "t", "--reason", "no longer wanted"]);
     assert!(world.say("show t").out.contains("\n  reason no longer wanted\n"));
 }
+
+#[test]
+fn a_slip_in_an_id_is_told_which_node_may_have_been_meant() {
+    let world = World::new();
+    for id in ["parser", "build/lexer"] {
+        world.say(&format!("add {id}"));
+    }
+    let refused: Value = world.json("show prser").expect(1);
+    assert_eq!((&refused["code"], &refused["did_you_mean"]), (&json!("NOT_FOUND"), &json!("parser")));
+    assert!(world.say("result biuld/lexer").err.contains("did you mean build/lexer?"));
+    assert!(!world.say("show deploy").err.contains("did you mean"));
+    assert!(world.json("show deploy").expect::<Value>(1)["did_you_mean"].is_null());
+}

@@ -20,6 +20,7 @@ mod report;
 mod run;
 mod setup;
 mod stream;
+mod suggest;
 mod table;
 mod text;
 mod watch;
@@ -44,7 +45,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => return report::usage(&error, names_run()),
     };
     let context = Context::new(args.global);
-    let report = args.command.run(&context).unwrap_or_else(Report::error);
+    let report = args.command.run(&context).unwrap_or_else(Report::error).suggest(&context);
     ExitCode::from(report.deliver(&context))
 }
 

@@ -8,12 +8,13 @@ use std::process::ExitCode;
 
 use claimdir::domain::{Became, Blob, Holder, Reason};
 use claimdir::time::{human, rfc3339};
-use claimdir::{Code, Error, Halt, Nothing, Opened, Refusal};
+use claimdir::{Code, Error, Halt, NodeId, Nothing, Opened, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
 use super::json;
 use super::stream;
+use super::suggest;
 use super::text::harmless;
 
 /// The version of the JSON answers.
@@ -215,6 +216,20 @@ impl Report {
     }
 
     /// What to do next.
+    /// Of an id that is no node's, which one may have been meant.
+    pub(crate) fn suggest(mut self, context: &Context) -> Report {
+        let is_unknown = self.fields.get("code").is_some_and(|code| *code == Code::NotFound.name());
+        let asked = self.fields.get("id").filter(|_| is_unknown).and_then(Value::as_str);
+        let Some(asked) = asked.and_then(|id| NodeId::new(id).ok()) else { return self };
+        let ids = context.directory().and_then(|directory| directory.ids()).unwrap_or_default();
+        if let Some(meant) = suggest::like(&asked, &ids).filter(|meant| **meant != asked) {
+            let hint = self.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            self.hint = Some(format!("did you mean {meant}?{hint}"));
+            self.fields.insert("did_you_mean".to_owned(), json!(meant.as_str()));
+        }
+        self
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Report {
         self.hint = Some(hint.into());
         self

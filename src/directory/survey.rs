@@ -131,6 +131,11 @@ impl Directory {
         self.survey(None, Detail::Whole, Some).map(Seen::from)
     }
 
+    /// The ids of all nodes, in order, past the folders that can't be read. No record is read.
+    pub fn ids(&self) -> Result<Vec<NodeId>> {
+        self.store.nodes(&mut |_, _| {})
+    }
+
     /// All nodes of a scope. Writes nothing.
     pub fn list_scope(&self, scope: &Scope) -> Result<Seen> {
         self.survey(Some(scope), Detail::Whole, Some).map(Seen::from)
