@@ -1,9 +1,11 @@
 //! Tickets: in whose turn they are, what `add` takes, and taking one that somebody has.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use claimdir::domain::{Name, Submission};
+use claimdir::domain::{Name, Retry, Submission};
 use claimdir::store::Memory;
+use claimdir::time::When;
 use claimdir::{Acquire, Directory, Next};
 use serde_json::{Value, json};
 
@@ -15,11 +17,6 @@ const MIXED: [&str; 8] =
     ["TK-10", "TK-2", "TK-1000000000000000000000000000000", "TK-1", "TK-010", "a", "TK-9", "TK-1/x"];
 const IN_TURN: [&str; 8] =
     ["TK-1", "TK-1/x", "TK-2", "TK-9", "TK-10", "TK-010", "TK-1000000000000000000000000000000", "a"];
-
-fn taken(world: &World) -> Vec<String> {
-    let one = |_| world.json("next --owner w").expect::<Value>(0)["id"].as_str().unwrap().to_owned();
-    (0..IN_TURN.len()).map(one).collect()
-}
 
 #[test]
 fn tickets_of_one_moment_go_by_their_numbers() {
@@ -56,23 +53,47 @@ fn tickets_of_one_moment_go_by_their_numbers() {
     assert_eq!(again, IN_TURN);
 }
 
+/// After a retry a ticket is as old as its rest, and of one moment they go by their numbers.
 #[test]
 fn tickets_that_rested_until_one_moment_go_by_their_numbers() {
-    let world = World::new();
-    for id in MIXED {
-        assert_eq!(world.say(&format!("add {id} --not-before 2020-01-01T00:00:00Z")).exit, 0);
+    let host = Fake::new("boot");
+    let directory = Directory::over(Arc::new(Memory::default()), host.clone());
+    for text in MIXED {
+        directory.submit(&id(text), &Submission::by("s")).unwrap().unwrap();
+        host.pass(1);
     }
-    assert_eq!(world.json("next --dry-run").expect::<Value>(0)["id"], "TK-1");
-    assert_eq!(taken(&world), IN_TURN);
+    let leases: Vec<_> =
+        MIXED.map(|text| directory.try_acquire(&id(text), &Acquire::by("w")).unwrap()).into();
+    directory.submit(&id("fresh"), &Submission::by("s")).unwrap().unwrap();
+    for lease in leases {
+        let lease = lease.unwrap();
+        let (id, token) = (lease.id().clone(), lease.leave().0);
+        let retry = Retry { after: Duration::from_secs(60), ..Retry::default() };
+        directory.retry(&id, &token, &retry).unwrap().unwrap();
+    }
+    host.pass(60_000);
+    let next = Next::of(Acquire::by("w"));
+    let mut found = Vec::new();
+    while let Ok(lease) = directory.try_next(&next).unwrap() {
+        found.push(lease.leave().1.node.id.to_string());
+    }
+    assert_eq!(found, [["fresh"].as_slice(), &IN_TURN].concat());
 }
 
+/// A delay says from when on it can be taken, not whose turn it is then.
 #[test]
-fn an_earlier_ticket_goes_first_whatever_its_number() {
-    let world = World::new();
-    for (id, at) in [("TK-2", "2020-01-02"), ("TK-10", "2020-01-01")] {
-        world.say(&format!("add {id} --not-before {at}T00:00:00Z"));
+fn an_earlier_ticket_goes_first_whatever_its_number_and_its_delay() {
+    let host = Fake::new("boot");
+    let directory = Directory::over(Arc::new(Memory::default()), host.clone());
+    let delayed = Submission::by("s").not_before(When::In(Duration::from_secs(60)));
+    for (text, request) in [("TK-10", delayed), ("TK-2", Submission::by("s"))] {
+        directory.submit(&id(text), &request).unwrap().unwrap();
+        host.pass(1);
     }
-    assert_eq!(world.json("next").expect::<Value>(0)["id"], "TK-10");
+    host.pass(60_000);
+    let next = Next::of(Acquire::by("w"));
+    let found = ["TK-10", "TK-2"].map(|_| directory.try_next(&next).unwrap().unwrap().leave().1.node.id);
+    assert_eq!(found, [id("TK-10"), id("TK-2")]);
 }
 
 #[test]
