@@ -4,11 +4,19 @@ use claimdir::NodeId;
 
 /// How alike two ids must be, of 1, to be taken for each other.
 const ALIKE: f64 = 0.7;
+/// Below so many bytes two ids are alike by chance.
+const FEW: usize = 5;
 
-/// The id most like `asked`, if one is like it at all. Letters' case does not count.
+/// The id most like `asked`, if one is like it at all. Letters' case does not count, and another number is another name,
+/// as is what has only a few letters.
 pub(crate) fn like<'a>(asked: &NodeId, ids: &'a [NodeId]) -> Option<&'a NodeId> {
     let asked = asked.as_str().to_lowercase();
-    let alike = |id: &NodeId| strsim::normalized_damerau_levenshtein(&asked, &id.as_str().to_lowercase());
+    let wordy = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    let alike = |id: &NodeId| {
+        let id = id.as_str().to_lowercase();
+        let is_other = id != asked && (id.len() < FEW || wordy(&id) == wordy(&asked));
+        if is_other { 0.0 } else { strsim::normalized_damerau_levenshtein(&asked, &id) }
+    };
     let best = ids.iter().map(|id| (alike(id), id)).filter(|(alike, _)| *alike >= ALIKE);
     best.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, id)| id)
 }
@@ -27,6 +35,7 @@ mod tests {
             ("lxeer", Some("lexer")),
             ("tk-12", Some("TK-12")),
             ("build/prser", Some("build/parser")),
+            ("TK-19", None),
             ("deploy", None),
             ("p", None),
         ] {

@@ -73,6 +73,7 @@ pub struct Claimed {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refused {
+    pub did_you_mean: Option<String>,
     pub ok: bool,
     pub schema: u64,
     pub dir: Option<String>,
