@@ -31,7 +31,7 @@ const COUNTS: &str = "set -C
     started() { read -r line 2>/dev/null <\"/proc/$1/stat\" && set -- $line && state=$3 start=${22}; }
     for other in live/$CLAIM_ID.*; do
         [ -e \"$other\" ] || continue
-        read -r pid then <\"$other\"
+        read -r pid then <\"$other\" || continue # killed before it had written that
         if started \"$pid\" && [ \"$start\" = \"$then\" ] && [ \"$state\" != Z ] && [ \"$state\" != X ]; then
             echo \"$other $line, seen by $$\" >\"clash/$CLAIM_ID.$CLAIM_GENERATION\"
         fi
