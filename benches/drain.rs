@@ -41,7 +41,10 @@ fn main() {
 
 /// Ahead is below 1.
 fn row(what: &str, ours: f64, theirs: Option<f64>) {
-    let Some(theirs) = theirs else { return println!("20 drain 10,000, {what}: not there") };
+    // One that takes nothing does not work here, which is no figure.
+    let Some(theirs) = theirs.filter(|rate| *rate > 0.0) else {
+        return println!("20 drain 10,000, {what}: not there");
+    };
     let measured = format!("{ours:.0} nodes/s, beside {theirs:.0}");
     table::row(&format!("20 drain 10,000, {what}"), &measured, theirs / ours, 1.0);
 }
