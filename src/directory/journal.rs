@@ -25,15 +25,14 @@ const OPEN_DAYS: usize = 2;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-impl Directory {
-    /// Writes down what a change was that stands. That is no part of the change: it goes on without.
-    pub(super) fn tell(&self, before: &Node, after: &Node, at_ms: i64) {
-        for event in domain::told(before, after, at_ms) {
-            let Ok(key) = key_of(&day_of(at_ms)) else { continue };
-            let _ = self.store.log(&key, event.line().as_bytes());
-        }
-    }
+/// What is written down of a change, and where. That is no part of the change: it goes on without.
+pub(super) fn lines(before: &Node, after: &Node, at_ms: i64) -> Vec<(Key, Vec<u8>)> {
+    let Ok(key) = key_of(&day_of(at_ms)) else { return Vec::new() };
+    let events = domain::told(before, after, at_ms).into_iter();
+    events.map(|event| (key.clone(), event.line().into_bytes())).collect()
+}
 
+impl Directory {
     /// What happened to the nodes, in the order in which it was written down; with `since_ms`, only what was decided
     /// at that time or later, in milliseconds since 1970.
     ///

@@ -69,8 +69,8 @@ impl Run {
         let most = if self.until.is_some() { MOST_DUE } else { 1 };
         let empty = self.page.is_empty();
         while empty && self.page.len() < most && !self.ended {
-            let keys = walk.list(&self.folder, self.after.as_deref(), PAGE)?;
-            self.ended = keys.len() < PAGE;
+            let (keys, ended) = walk.page(&self.folder, self.after.as_deref(), PAGE)?;
+            self.ended = ended;
             self.after = keys.last().map(|key| key.name().to_owned());
             for key in &keys {
                 self.take_in(key, walk);
