@@ -6,10 +6,11 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use support::repo::Repo;
 use support::{Said, World, said};
 
 const FILES: [(&str, &str); 4] = [
@@ -19,93 +20,12 @@ const FILES: [(&str, &str); 4] = [
     ("github-actions", ".github/workflows/claim.yml"),
 ];
 
-/// A repository `main` with a worktree `side`.
-struct Repo {
-    world: World,
-}
-
-impl Repo {
-    fn new() -> Repo {
-        let repo = Repo { world: World::new() };
-        repo.git("", &["init", "-q", "-b", "main", "main"]);
-        repo.write("main/src/a", "a\n");
-        repo.write("main/src/b", "b\n");
-        repo.git("main", &["add", "."]);
-        repo.git("main", &["commit", "-q", "-m", "one"]);
-        repo.git("main", &["worktree", "add", "-q", "-b", "side", "../side"]);
-        repo
-    }
-
-    fn at(&self, path: &str) -> PathBuf {
-        self.world.root.join(path)
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
-        fs::write(self.at(path), text).unwrap();
-    }
-
-    fn program(&self, path: &str, text: &str) {
-        self.write(path, text);
-        fs::set_permissions(self.at(path), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    fn read(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.at(path)).ok()
-    }
-
-    /// `claim` in `folder`.
-    #[track_caller]
-    fn say(&self, folder: &str, line: &str) -> Said {
-        let mut command = self.world.claim();
-        said(command.args(line.split(' ')).current_dir(self.at(folder)).env_remove("CLAIMS_DIR"))
-    }
-
-    #[track_caller]
-    fn yes(&self, folder: &str, line: &str) -> Said {
-        let said = self.say(folder, line);
-        assert_eq!(said.exit, 0, "{line}: {said:?}");
-        said
-    }
-
-    /// git as the owner `bob`, with the binary where hooks find it.
-    fn try_git(&self, folder: &str, arguments: &[&str]) -> Said {
-        let bin = Path::new(env!("CARGO_BIN_EXE_claim")).parent().unwrap();
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-        let mut command = self.world.clean("git");
-        command
-            .args(["-c", "user.name=t", "-c", "user.email=t@t"])
-            .args(arguments)
-            .current_dir(self.at(folder));
-        command
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("PATH", path)
-            .env_remove("CLAIMS_DIR")
-            .env("CLAIM_OWNER", "bob");
-        said(&mut command)
-    }
-
-    #[track_caller]
-    fn git(&self, folder: &str, arguments: &[&str]) -> Said {
-        let said = self.try_git(folder, arguments);
-        assert_eq!(said.exit, 0, "git {arguments:?}: {said:?}");
-        said
-    }
-
-    #[track_caller]
-    fn no_git(&self, folder: &str, arguments: &[&str]) -> Said {
-        let said = self.try_git(folder, arguments);
-        assert_ne!(said.exit, 0, "git {arguments:?}: {said:?}");
-        said
-    }
-}
-
 #[test]
 fn twice_is_as_once_and_removed_is_as_before() {
     let repo = Repo::new();
     for (target, file) in FILES {
         let (path, setup) = (format!("main/{file}"), format!("setup {target}"));
-        assert_eq!(repo.say("main", &format!("{setup} --check")).exit, 1);
+        assert_eq!(repo.say("main", "", &format!("{setup} --check")).exit, 1);
         let printed = repo.yes("main", &format!("{setup} --print")).out;
         assert_eq!(repo.read(&path), None, "{target}: --check or --print wrote");
         assert!(repo.yes("main/src", &setup).line().starts_with("WROTE "));
@@ -123,7 +43,7 @@ fn twice_is_as_once_and_removed_is_as_before() {
             ),
         )
         .unwrap();
-        let drifted = repo.say("main", &format!("{setup} --check"));
+        let drifted = repo.say("main", "", &format!("{setup} --check"));
         assert!(drifted.exit == 1 && drifted.line().starts_with("DRIFT "), "{target}: {drifted:?}");
         repo.yes("main", &setup);
         assert_eq!(repo.read(&path).unwrap(), written, "{target}");
@@ -160,7 +80,7 @@ fn what_is_not_ours_keeps_its_bytes_and_its_permissions() {
 fn what_is_not_understood_is_refused_in_one_line_and_left() {
     let repo = Repo::new();
     let refused = |target: &str| {
-        let said = repo.say("main", &format!("setup {target}"));
+        let said = repo.say("main", "", &format!("setup {target}"));
         assert_eq!(
             (said.exit, said.out.as_str(), said.err.lines().count()),
             (2, "", 1),
@@ -201,16 +121,16 @@ fn a_commit_in_any_worktree_is_guarded() {
     repo.yes("side", "setup git");
     assert!(repo.read("main/.git/hooks/pre-commit").unwrap().contains("claim guard git pre-commit"));
     repo.yes("main", "setup git --check");
-    repo.yes("main", "acquire a --owner alice --path src/a");
-    repo.git("side", &["mv", "src/a", "moved"]);
+    repo.yes("main", "acquire a --owner alice --path src/a.rs");
+    repo.git("side", &["mv", "src/a.rs", "moved"]);
     let refused = repo.no_git("side", &["commit", "-q", "-m", "moved"]);
     assert!(refused.err.contains("reserved by alice with a"), "{refused:?}");
     repo.git("side", &["reset", "-q", "--hard"]);
-    repo.write("side/src/b", "bob's\n");
+    repo.write("side/src/b.rs", "bob's\n");
     repo.git("side", &["commit", "-qam", "b"]);
-    repo.write("main/src/a", "bob's\n");
+    repo.write("main/src/a.rs", "bob's\n");
     repo.no_git("main", &["commit", "-qam", "all of it"]);
-    repo.git("main", &["checkout", "-q", "src/a"]);
+    repo.git("main", &["checkout", "-q", "src/a.rs"]);
     for (n, name) in ["new\nline", "\u{e4}\"\\octal"].into_iter().enumerate() {
         repo.yes("main", &format!("acquire odd{n} --owner alice --path odd{n}"));
         repo.write(&format!("side/odd{n}/{name}"), "x");
@@ -220,7 +140,7 @@ fn a_commit_in_any_worktree_is_guarded() {
     }
     // A merge brings what others have committed, and is nobody's fault.
     repo.git("side", &["checkout", "-q", "-b", "hers", "HEAD~1"]);
-    repo.write("side/src/a", "alice's\n");
+    repo.write("side/src/a.rs", "alice's\n");
     repo.git("side", &["commit", "-q", "--no-verify", "-am", "alice's"]);
     repo.git("side", &["checkout", "-q", "side"]);
     repo.git("side", &["merge", "-q", "--no-edit", "hers"]);
@@ -240,17 +160,17 @@ fn a_hook_that_is_there_runs_too_and_its_failure_counts() {
     repo.git("main", &["push", "-q", "origin", "main"]);
     fs::remove_file(repo.at("main/ran")).unwrap();
     repo.yes("main", "setup git");
-    repo.yes("main", "acquire a --owner alice --path src/a");
-    repo.write("main/src/b", "new\n");
+    repo.yes("main", "acquire a --owner alice --path src/a.rs");
+    repo.write("main/src/b.rs", "new\n");
     repo.git("main", &["commit", "-qam", "b"]);
     let head = repo.git("main", &["rev-parse", "HEAD"]).line().to_owned();
     repo.git("main", &["push", "-q", "origin", "main"]);
     assert_eq!(repo.read("main/ran").unwrap(), format!("commit\npush {head}\n"));
     repo.write("main/fail", "");
-    repo.write("main/src/b", "newer\n");
+    repo.write("main/src/b.rs", "newer\n");
     repo.no_git("main", &["commit", "-qam", "b"]);
     fs::remove_file(repo.at("main/fail")).unwrap();
-    repo.write("main/src/a", "bob's\n");
+    repo.write("main/src/a.rs", "bob's\n");
     repo.no_git("main", &["commit", "-qam", "a"]);
     repo.git("main", &["commit", "-q", "--no-verify", "-am", "a"]);
     let refused = repo.no_git("main", &["push", "-q", "origin", "main"]);
@@ -273,15 +193,15 @@ fn a_hook_that_is_no_shell_script_is_put_aside_and_runs_after_ours() {
     repo.yes("main", "setup git --check");
     repo.yes("main", "setup git");
     assert_eq!(repo.read("main/.git/hooks/pre-commit").unwrap(), ours);
-    repo.yes("main", "acquire a --owner alice --path src/a");
-    repo.write("main/src/b", "new\n");
+    repo.yes("main", "acquire a --owner alice --path src/a.rs");
+    repo.write("main/src/b.rs", "new\n");
     repo.git("main", &["commit", "-qam", "b"]);
     assert_eq!(repo.read("main/ran").unwrap(), "ran\n");
-    repo.write("main/src/a", "bob's\n");
+    repo.write("main/src/a.rs", "bob's\n");
     repo.no_git("main", &["commit", "-qam", "a"]);
     repo.git("main", &["checkout", "-q", "."]);
     repo.write("main/fail", "yes\n");
-    repo.write("main/src/b", "newer\n");
+    repo.write("main/src/b.rs", "newer\n");
     repo.no_git("main", &["commit", "-qam", "b"]);
     repo.yes("main", "setup git --remove");
     assert_eq!(repo.read("main/.git/hooks/pre-commit").unwrap(), hook);
@@ -300,7 +220,7 @@ fn hooks_are_where_the_configuration_says() {
     assert!(repo.read("main/.husky/pre-commit").is_some());
     assert_eq!(repo.read("main/.git/hooks/pre-commit"), None);
     repo.yes("main", "acquire a --owner alice --path src");
-    repo.write("main/src/a", "bob's\n");
+    repo.write("main/src/a.rs", "bob's\n");
     repo.no_git("main", &["commit", "-qam", "a"]);
 }
 
@@ -308,7 +228,7 @@ fn hooks_are_where_the_configuration_says() {
 fn without_the_program_a_hook_stops_nothing() {
     let repo = Repo::new();
     repo.yes("main", "setup git");
-    repo.write("main/src/a", "new\n");
+    repo.write("main/src/a.rs", "new\n");
     let mut command = repo.world.clean("git");
     command
         .args(["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "a"])
