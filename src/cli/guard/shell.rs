@@ -41,7 +41,7 @@ pub(super) fn written(line: &str, is_folder: &dyn Fn(&Path) -> bool) -> Written 
     seen.command(words);
     let files = seen.files.into_iter().map(Into::into).collect();
     let unclear = seen.unclear.then(|| "not all of the command is clear".to_owned());
-    Written { files, unclear }
+    Written { files, through: false, unclear }
 }
 
 struct Seen<'a> {
