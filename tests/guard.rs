@@ -289,10 +289,44 @@ fn a_push_is_judged_by_what_the_remote_does_not_have() {
     }
     silent(&push(&zero, &before));
     silent(&push(&head("HEAD"), &head("HEAD")));
-    // Nothing is known of that remote: what it has may be all of this.
-    let command = repo.claim("side", "bob", &["guard", "git", "pre-push", "../remote", "../remote"]);
-    let said = fed(command, format!("x {} y {zero}\n", head("HEAD")).as_bytes());
+    // There is nothing to push.
+    let command = || repo.claim("side", "bob", &["guard", "git", "pre-push", "../remote", "../remote"]);
+    silent(&fed(command(), b"\n"));
+    // A remote without a name: what no other one has is new to it, too.
+    let line = format!("x {} y {zero}\n", head("HEAD"));
+    assert_eq!(fed(command(), line.as_bytes()).exit, 1);
+    silent(&fed(command(), format!("x {} y {zero}\n", head("side~3")).as_bytes()));
+    // Nothing is known of any remote: what it has may be all of this.
+    repo.git("main", &["remote", "remove", "origin"]);
+    let said = fed(command(), line.as_bytes());
     assert!(said.exit == 0 && said.err.contains("nothing is known"), "{said:?}");
+}
+
+#[test]
+fn what_the_configuration_hides_is_touched_all_the_same() {
+    let repo = Repo::new();
+    for (name, value) in [
+        ("diff.ignoreSubmodules", "all"),
+        ("diff.relative", "true"),
+        ("diff.renames", "copies"),
+        ("core.quotePath", "true"),
+        ("color.ui", "always"),
+        ("diff.external", "false"),
+    ] {
+        repo.git("main", &["config", name, value]);
+    }
+    let head = repo.git("main", &["rev-parse", "HEAD"]).line().to_owned();
+    repo.git("side", &["update-index", "--add", "--cacheinfo", &format!("160000,{head},sub")]);
+    repo.git("side", &["commit", "-q", "--no-verify", "-m", "sub"]);
+    repo.take("main", "alice", "sub --path sub");
+    repo.take("main", "alice", "a --path src/a.rs");
+    repo.git("side", &["update-index", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
+    let refused = pre_commit(&repo, "side", "bob");
+    assert!(refused.exit == 1 && refused.err.contains("reserved by alice with sub"), "{refused:?}");
+    repo.git("side", &["reset", "-q"]);
+    repo.git("side", &["mv", "src/a.rs", "src/c.rs"]);
+    let refused = pre_commit(&repo, "side/src", "bob");
+    assert!(refused.exit == 1 && refused.err.contains("reserved by alice with a"), "{refused:?}");
 }
 
 #[test]
