@@ -39,9 +39,13 @@ macro_rules! commands {
                         .visible_aliases($others)
                         // Arguments that several commands share bring comments of their own.
                         .defer(|command| {
-                            <$args>::augment_args(command)
+                            let command = <$args>::augment_args(command)
                                 .about(concat!($($about),+).trim_start())
-                                .long_about(None)
+                                .long_about(None);
+                            match now::after($name) {
+                                Some(text) => command.after_help(text),
+                                None => command,
+                            }
                         }),
                 ))+
             }
@@ -164,6 +168,8 @@ commands! {
     Completions(Completions), "completions", NONE => guide::completions;
     /// Print a manual page: `claim man | man -l -`
     Man(Man), "man", NONE => guide::man;
-    /// Say what this build can do: commands, options, codes, limits
+    /// Say all about a command: `claim help mail send`
+    Help(Help), "help", NONE => guide::help;
+    /// Say what this build can do: commands, options, variables, codes, limits
     Capabilities(Nothing), "capabilities", NONE => guide::capabilities;
 }

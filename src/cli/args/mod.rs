@@ -7,6 +7,7 @@ mod guide;
 mod list;
 mod log;
 mod mail;
+mod now;
 mod page;
 mod pool;
 mod prime;
@@ -24,7 +25,7 @@ use clap::{ArgAction, Parser};
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
 pub(crate) use guard::{Agent, GitHook, Guard, GuardCommand, GuardGit, GuardPath};
-pub(crate) use guide::{Completions, Man, Shell};
+pub(crate) use guide::{Completions, Help, Man, Shell};
 pub(crate) use list::{Filter, Format, Graph, List, Order, StateFilter};
 pub(crate) use log::Log;
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
@@ -45,7 +46,7 @@ use claimdir::{Error, Result};
 /// Exit codes: 0 yes; 1 no, somebody else's or nothing there; 2 wrong usage; 3 fenced, stop working;
 /// 4 refused, it contradicts what is recorded; 5 waited in vain; 6 the store; 7 no claim directory, or two.
 #[derive(Parser, Debug)]
-#[command(name = "claim", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "claim", version, disable_help_subcommand = true, max_term_width = 100, after_help = now::FIRST)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -53,34 +54,37 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+/// Where the help has those.
+const EVERYWHERE: &str = "Everywhere";
+
 /// What goes with every command, before or after its name.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Global {
     /// The claim directory, or etcd://HOST:PORT/PREFIX; else $CLAIMS_DIR, else the repository's, else the nearest .claims upwards
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Who claims, a name for people; else $CLAIM_OWNER, else an agent's session, else user@host:worktree. For `list`,
     /// `watch` and `graph`: only what this owner holds
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "NAME")]
     pub(crate) owner: Option<String>,
     /// The scope that ids are in, unless they name one: the node x in it is @NAME/x. `next` takes its tasks only,
     /// `list` lists its nodes; else $CLAIM_SCOPE, else none
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "NAME")]
     pub(crate) scope: Option<String>,
     /// Answer with exactly one JSON object on standard output
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(crate) json: bool,
     /// No line and no notes; the exit code is the answer. Errors are still told
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = EVERYWHERE)]
     pub(crate) quiet: bool,
     /// Don't wait for the disk: for tests and scratch directories
-    #[arg(long, global = true, env = "CLAIM_NO_SYNC", value_parser = parse_switch, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "CLAIM_NO_SYNC", value_parser = parse_switch, action = ArgAction::SetTrue)]
     pub(crate) no_sync: bool,
     /// Use a directory that other machines may write too, where a claim may get two winners
-    #[arg(long, global = true, env = "CLAIM_ALLOW_SHARED_FS", value_parser = parse_switch, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "CLAIM_ALLOW_SHARED_FS", value_parser = parse_switch, action = ArgAction::SetTrue)]
     pub(crate) allow_shared_fs: bool,
     /// On etcd: how far apart the clocks of all machines may be, the same on all of them; else $CLAIM_MAX_SKEW, else 2s
-    #[arg(long, global = true, value_name = "2s", value_parser = parse_duration)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "2s", value_parser = parse_duration)]
     pub(crate) max_skew: Option<Duration>,
 }
 
