@@ -40,8 +40,7 @@ macro_rules! commands {
                         // Arguments that several commands share bring comments of their own.
                         .defer(|command| {
                             let command = <$args>::augment_args(command)
-                                .about(concat!($($about),+).trim_start())
-                                .long_about(None);
+                                .about(concat!($($about),+).trim_start());
                             match now::after($name) {
                                 Some(text) => command.after_help(text),
                                 None => command,

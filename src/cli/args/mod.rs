@@ -8,6 +8,7 @@ mod list;
 mod log;
 mod mail;
 mod now;
+mod number;
 mod page;
 mod pool;
 mod prime;
@@ -37,6 +38,8 @@ pub(crate) use setup::{Setup, Target};
 pub(crate) use task::{Add, Reject, Retry, Review};
 pub(crate) use watch::Watch;
 
+use number::number;
+
 use claimdir::time::{parse_duration, parse_lease};
 use claimdir::{Error, Result};
 
@@ -53,6 +56,9 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// What a process's number fits into.
+const MAX_PID: u64 = i32::MAX as u64;
 
 /// Where the help has those.
 const EVERYWHERE: &str = "Everywhere";
@@ -71,7 +77,8 @@ pub(crate) struct Global {
     /// `list` lists its nodes; else $CLAIM_SCOPE, else none
     #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "NAME")]
     pub(crate) scope: Option<String>,
-    /// Answer with exactly one JSON object on standard output
+    /// Answer with exactly one JSON object on standard output. Of `run`, whose standard output is its command's, it is on
+    /// standard error; `log --follow` has an object a line
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(crate) json: bool,
     /// No line and no notes; the exit code is the answer. Errors are still told
@@ -168,7 +175,7 @@ pub(crate) struct Taking {
     #[command(flatten)]
     pub(crate) terms: Terms,
     /// Only if the record is at this version; 0 for a node that nobody has owned
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub(crate) seen: Option<u64>,
     /// Take it from a live holder, or although it is blocked; the reason is recorded
     #[arg(long, value_name = "REASON")]
@@ -195,10 +202,10 @@ pub(crate) struct Manner {
     #[command(flatten)]
     pub(crate) once: Once,
     /// End the claim early when this process ends
-    #[arg(long, value_name = "PID", conflicts_with = "until_exit")]
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = number::<u32>(1..=MAX_PID), conflicts_with = "until_exit")]
     pub(crate) while_pid: Option<u32>,
     /// Let the claim live as long as this process does, renewed or not
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = number::<u32>(1..=MAX_PID))]
     pub(crate) until_exit: Option<u32>,
     /// Say what would happen, and write nothing
     #[arg(long, conflicts_with_all = ["wait", "export"])]
@@ -290,16 +297,18 @@ pub(crate) struct Run {
 /// signal, they are stopped and their tasks given back. A clean end is exit 0; 126 the command can't be executed, 127 it
 /// was not found.
 #[derive(clap::Args, Debug)]
+// It waits anyway, and says so to who asks for it.
+#[command(mut_arg("wait", |wait| wait.hide(true)))]
 pub(crate) struct Work {
     #[command(flatten)]
     pub(crate) lane: Lane,
     #[command(flatten)]
     pub(crate) terms: Terms,
     /// How many commands at a time: 1 to 256
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = number::<u16>(1..=256))]
     pub(crate) concurrency: u16,
     /// End after so many tasks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(1..=u64::MAX))]
     pub(crate) max: Option<u64>,
     /// End when there has been nothing to take for so long, at once unless said: --idle-exit=10s. Else wait for ever
     #[arg(long, value_name = "0s", num_args = 0..=1, require_equals = true, default_missing_value = "0s", value_parser = parse_duration)]
