@@ -213,6 +213,87 @@ fn a_hook_that_is_no_shell_script_is_put_aside_and_runs_after_ours() {
 }
 
 #[test]
+fn a_hook_that_is_a_link_or_no_text_is_put_aside_and_runs_too() {
+    let repo = Repo::new();
+    repo.program("main/tools/hook", "#!/bin/sh\necho ran >>ran\n[ ! -e fail ]\n");
+    let (hook, aside) = ("main/.git/hooks/pre-commit", "main/.git/hooks/pre-commit.before-claim");
+    let by_link = || symlink("../../tools/hook", repo.at(hook)).unwrap();
+    let binary = || assert!(fs::copy("/bin/true", repo.at(hook)).unwrap() > 0);
+    for (n, make) in [&by_link as &dyn Fn(), &binary].into_iter().enumerate() {
+        make();
+        let (was_link, bytes) = (repo.at(hook).is_symlink(), fs::read(repo.at(hook)).unwrap());
+        repo.yes("main", "setup git");
+        assert!(!repo.at(hook).is_symlink() && repo.read(hook).unwrap().contains("claim guard"));
+        repo.yes("main", "setup git --check");
+        repo.yes("main", "setup git");
+        repo.yes("main", &format!("acquire n{n} --owner alice --path src/a.rs --force again"));
+        repo.write("main/src/b.rs", &format!("new {n}\n"));
+        repo.git("main", &["commit", "-qam", "b"]);
+        repo.write("main/src/a.rs", &format!("bob's {n}\n"));
+        repo.no_git("main", &["commit", "-qam", "a"]);
+        repo.git("main", &["checkout", "-q", "."]);
+        repo.yes("main", "cancel n0 --owner alice");
+        repo.yes("main", "setup git --remove");
+        assert_eq!((repo.at(hook).is_symlink(), fs::read(repo.at(hook)).unwrap()), (was_link, bytes));
+        assert!(fs::symlink_metadata(repo.at(aside)).is_err());
+        fs::remove_file(repo.at(hook)).unwrap();
+    }
+    assert_eq!(repo.read("main/ran").unwrap(), "ran\n", "the hook of the refused commit is not reached");
+    // What was put aside is gone: a hook that is not there stops no commit.
+    by_link();
+    repo.yes("main", "setup git");
+    fs::remove_file(repo.at(aside)).unwrap();
+    assert_eq!(repo.say("main", "", "setup git --check").exit, 1);
+    repo.yes("main", "setup git");
+    repo.write("main/src/b.rs", "newest\n");
+    repo.git("main", &["commit", "-qam", "b"]);
+    symlink("nowhere", repo.at("main/.git/hooks/pre-push.x")).unwrap();
+    fs::rename(repo.at("main/.git/hooks/pre-push.x"), repo.at("main/.git/hooks/pre-push")).unwrap();
+    assert_eq!(repo.say("main", "", "setup git").exit, 2, "a link that leads nowhere");
+}
+
+#[test]
+fn what_may_not_be_written_is_left_and_what_is_left_empty_goes() {
+    let repo = Repo::new();
+    let settings = "main/.claude/settings.json";
+    repo.write(settings, "{}\n");
+    fs::set_permissions(repo.at(settings), fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = repo.say("main", "", "setup claude-code");
+    assert!(refused.exit == 2 && refused.err.contains("it is read-only"), "{refused:?}");
+    assert_eq!(repo.read(settings).unwrap(), "{}\n");
+    let drift = repo.say("main", "", "setup claude-code --check");
+    assert!(drift.exit == 1 && drift.err.contains("`claim setup claude-code` writes it"), "{drift:?}");
+    repo.write("main/.github/other", "kept");
+    for target in ["cursor", "github-actions"] {
+        repo.yes("main", &format!("setup {target}"));
+        repo.yes("main", &format!("setup {target} --remove"));
+    }
+    assert!(!repo.at("main/.cursor").exists() && !repo.at("main/.github/workflows").exists());
+    assert!(repo.at("main/.github/other").exists());
+    repo.yes("main", "setup git");
+    repo.yes("main", "setup git --remove");
+    assert!(repo.at("main/.git/hooks").exists());
+}
+
+#[test]
+fn whose_hooks_they_are_is_said_where_they_are_not_the_repositorys() {
+    let repo = Repo::new();
+    assert_eq!(repo.yes("main", "setup git").err, "");
+    for (path, words) in [
+        ("hooks", "each worktree has hooks of its own"),
+        (".husky/_", "husky writes that folder anew"),
+        (repo.at("elsewhere").to_str().unwrap(), "other repositories may use them, too"),
+    ] {
+        repo.git("main", &["config", "core.hooksPath", path]);
+        let said = repo.yes("main", "setup git");
+        assert!(said.err.contains(words), "{path}: {said:?}");
+        assert!(!repo.yes("main", "setup codex").err.contains(words));
+    }
+    repo.git("main", &["config", "core.hooksPath", repo.at("main/.git/hooks").to_str().unwrap()]);
+    assert_eq!(repo.yes("main", "setup git").err, "");
+}
+
+#[test]
 fn hooks_are_where_the_configuration_says() {
     let repo = Repo::new();
     repo.git("main", &["config", "core.hooksPath", ".husky"]);

@@ -9,7 +9,7 @@ const SHELL: &str = "#!/bin/sh\n";
 /// The name of a hook that was there before and is no shell script ends so.
 pub(super) const ASIDE: &str = ".before-claim";
 
-/// A script that is all ours and goes on with the hook that was put aside.
+/// One that goes on with the hook that was put aside.
 pub(super) fn chain(block: &str) -> String {
     format!("{SHELL}{}\n", chained(block))
 }
@@ -26,10 +26,15 @@ pub(super) fn is_chain(text: &str) -> bool {
     text.contains(&format!("exec \"$0{ASIDE}\""))
 }
 
+/// A script that is all ours.
+pub(super) fn own(block: &str) -> String {
+    format!("{SHELL}{block}\n")
+}
+
 /// Puts `block` after the script's first line, or where it is already.
 pub(super) fn edit(text: Option<&str>, block: &str, wanted: Wanted) -> Edited {
     let Some(text) = text else {
-        return Ok((wanted == Wanted::There).then(|| format!("{SHELL}{block}\n")));
+        return Ok((wanted == Wanted::There).then(|| own(block)));
     };
     match (find(text)?, wanted) {
         (Some(at), Wanted::There) => Ok(Some(format!("{}{block}{}", &text[..at.start], &text[at.end..]))),
