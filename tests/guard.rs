@@ -116,6 +116,11 @@ fn an_agents_write_to_a_path_that_another_holds_is_denied() {
         ("NotebookEdit", json!({"notebook_path": file})),
         ("Bash", json!({"command": "echo hi >> src/new.rs"})),
         ("Bash", json!({"command": "true && rm -rf src"})),
+        ("Bash", json!({"command": "cd src && sed -i s/a/b/ a.rs"})),
+        (
+            "Bash",
+            json!({"command": format!("cd {} && bash -c 'echo > src/a.rs'", repo.at("main").display())}),
+        ),
     ] {
         let reason = denied(&call(&repo, "side", "bob", tool, input));
         assert!(
@@ -138,7 +143,7 @@ fn an_agents_write_to_a_path_that_another_holds_is_denied() {
 fn what_is_unclear_is_allowed_with_a_note() {
     let repo = Repo::new();
     repo.take("main", "alice", "a --path src");
-    for input in [json!({"command": "rm $FILE"}), json!({"command": "cd src && rm a.rs"}), json!({})] {
+    for input in [json!({"command": "rm $FILE"}), json!({"command": "cd nowhere && rm a.rs"}), json!({})] {
         let said = call(&repo, "side", "bob", "Bash", input);
         assert!(said.exit == 0 && said.out.is_empty() && said.err.contains("allowed"), "{said:?}");
     }
