@@ -34,6 +34,23 @@ fn a_number_out_of_range_is_told_the_range() {
 }
 
 #[test]
+fn a_slip_in_an_id_is_told_of() {
+    let world = World::new();
+    world.take("parser");
+    for (line, exit, code) in [
+        ("show prser", 1, "NOT_FOUND"),
+        ("cancel parsre", 1, "NOT_FOUND"),
+        ("check prser --token t", 3, "STALE_CLAIM"),
+        ("complete paser --token t", 3, "STALE_CLAIM"),
+    ] {
+        assert_eq!(world.refused(line, exit, code).did_you_mean.as_deref(), Some("parser"), "{line}");
+    }
+    // Of a node that is there nothing else was meant.
+    world.take("parsers");
+    assert_eq!(world.refused("check parser --token t", 3, "STALE_CLAIM").did_you_mean, None);
+}
+
+#[test]
 fn a_title_has_an_end() {
     let world = World::new();
     let title = "ö".repeat(512);
