@@ -123,6 +123,10 @@ fn capabilities_say_what_can_be_asked_for_and_answered() {
     assert!(arguments.iter().any(|it| it == "ID") && arguments.iter().any(|it| it == "--force"), "{acquire}");
     assert!(value["everywhere"].as_array().unwrap().iter().any(|it| it == "--json"));
     assert_eq!(value["limits"]["min_lease_ms"], 50);
+    assert_eq!(
+        (&value["limits"]["title_bytes"], &value["limits"]["value_bytes"]),
+        (&1024.into(), &(64 << 20).into())
+    );
     for code in Code::ALL {
         assert!(value["exits"][code.exit().to_string()].is_string(), "{code:?}");
     }

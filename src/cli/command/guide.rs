@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use claimdir::domain::FORMAT;
+use claimdir::domain::{Blob, FORMAT, Submission, Task, Text};
 use claimdir::time::{MAX_LEASE, MIN_LEASE};
 use claimdir::{Code, Error, Name, NodeId, Result};
 use clap::CommandFactory;
@@ -110,6 +110,10 @@ pub(crate) fn capabilities(_: args::Nothing, _: &Context) -> Result<Report> {
     let limits = json!({
         "id_bytes": NodeId::MAX_BYTES,
         "name_bytes": Name::MAX_BYTES,
+        "title_bytes": Task::MAX_TITLE,
+        "text_bytes": Text::MAX_BYTES,
+        "value_bytes": Blob::MAX_BYTES,
+        "attempts": Submission::MAX_ATTEMPTS,
         "min_lease_ms": MIN_LEASE.as_millis() as u64,
         "max_lease_ms": MAX_LEASE.as_millis() as u64,
     });
