@@ -275,13 +275,39 @@ fn what_may_not_be_written_is_left_and_what_is_left_empty_goes() {
     assert!(repo.at("main/.git/hooks").exists());
 }
 
+/// As husky has them: the hooks that git finds run those that people write, by `sh -e`.
+#[test]
+fn huskys_own_folder_is_left_to_husky() {
+    let repo = Repo::new();
+    for hook in ["pre-commit", "pre-push"] {
+        repo.program(&format!("main/.husky/_/{hook}"), "#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"");
+    }
+    repo.write("main/.husky/_/h", "s=$(dirname \"$(dirname \"$0\")\")/$(basename \"$0\")\n[ ! -f \"$s\" ] && exit 0\nsh -e \"$s\" \"$@\"\n");
+    let theirs = "echo ran >>ran\n";
+    repo.write("main/.husky/pre-commit", theirs);
+    repo.git("main", &["config", "core.hooksPath", ".husky/_"]);
+    let generated = repo.read("main/.husky/_/pre-commit");
+    let said = repo.yes("main", "setup git");
+    assert!(said.out.contains(".husky/pre-commit") && said.err.contains("commit them"), "{said:?}");
+    assert_eq!(repo.read("main/.husky/_/pre-commit"), generated);
+    repo.yes("main", "setup git --check");
+    repo.yes("main", "acquire a --owner alice --path src/a.rs");
+    repo.write("main/src/b.rs", "bob's\n");
+    repo.git("main", &["commit", "-qam", "b"]);
+    assert_eq!(repo.read("main/ran").unwrap(), "ran\n");
+    repo.write("main/src/a.rs", "bob's\n");
+    repo.no_git("main", &["commit", "-qam", "a"]);
+    repo.yes("main", "setup git --remove");
+    assert_eq!(repo.read("main/.husky/pre-commit").unwrap(), theirs);
+    assert_eq!(repo.read("main/.husky/pre-push"), None);
+}
+
 #[test]
 fn whose_hooks_they_are_is_said_where_they_are_not_the_repositorys() {
     let repo = Repo::new();
     assert_eq!(repo.yes("main", "setup git").err, "");
     for (path, words) in [
         ("hooks", "each worktree has hooks of its own"),
-        (".husky/_", "husky writes that folder anew"),
         (repo.at("elsewhere").to_str().unwrap(), "other repositories may use them, too"),
     ] {
         repo.git("main", &["config", "core.hooksPath", path]);

@@ -31,7 +31,7 @@ pub(super) fn own(block: &str) -> String {
     format!("{SHELL}{block}\n")
 }
 
-/// Puts `block` after the script's first line, or where it is already.
+/// Puts `block` after the line that says what runs the script, if there is one, or where it is already.
 pub(super) fn edit(text: Option<&str>, block: &str, wanted: Wanted) -> Edited {
     let Some(text) = text else {
         return Ok((wanted == Wanted::There).then(|| own(block)));
@@ -49,6 +49,7 @@ pub(super) fn edit(text: Option<&str>, block: &str, wanted: Wanted) -> Edited {
         }
         (None, Wanted::Gone) => Ok(Some(text.to_owned())),
         (None, Wanted::There) => Ok(Some(match text.split_once('\n') {
+            _ if !text.starts_with("#!") => format!("{block}\n{text}"),
             Some((first, rest)) => format!("{first}\n{block}\n{rest}"),
             None => format!("{text}\n{block}"),
         })),
@@ -72,9 +73,12 @@ mod tests {
 
     #[test]
     fn put_in_and_taken_out_it_leaves_every_byte() {
-        for text in ["#!/bin/sh\n", "#!/bin/sh", "#!/bin/sh -e\nx", "#!/usr/bin/env bash\n\nx\n", SHELL] {
+        for text in
+            ["#!/bin/sh\n", "#!/bin/sh", "#!/bin/sh -e\nx", "#!/usr/bin/env bash\n\nx\n", "x\ny", "", SHELL]
+        {
             let there = edit(Some(text), BLOCK, Wanted::There).unwrap().unwrap();
-            assert!(there.lines().nth(1).unwrap().contains(">>>"), "{there}");
+            let line = usize::from(text.starts_with("#!"));
+            assert!(there.lines().nth(line).unwrap().contains(">>>"), "{there}");
             assert_eq!(edit(Some(&there), BLOCK, Wanted::There).unwrap().as_ref(), Some(&there));
             let gone = edit(Some(&there), BLOCK, Wanted::Gone).unwrap();
             let is_ours = text == SHELL;
