@@ -57,6 +57,14 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+impl Args {
+    /// For the parser: those commands of whose names `is_asked` says yes, and no more than it takes to understand them.
+    pub(crate) fn brief(is_asked: impl Fn(&str) -> bool) -> clap::Command {
+        let command = clap::Command::new("claim").disable_help_subcommand(true);
+        Command::describe(<Global as clap::Args>::augment_args(command), is_asked)
+    }
+}
+
 /// What a process's number fits into.
 const MAX_PID: u64 = i32::MAX as u64;
 
