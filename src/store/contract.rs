@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test suite: a failure is a panic
 
 use std::io::{self, Read};
+use std::slice;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -206,21 +207,25 @@ fn what_goes_along_comes_and_goes_with_the_swap(store: &dyn Store) {
     }
     let done = swap(expected, b"1", &along(&first, &[], "first"));
     assert!(matches!(done, Replaced::Done), "{done:?}");
-    assert_eq!(listed(), [first.clone()]);
+    assert_eq!(listed(), slice::from_ref(&first));
     let done = swap(
         Some(b"1"),
         b"2",
         &Along { log: [line("second"), line("too")].concat(), ..along(&second, &[&first], "") },
     );
     assert!(matches!(done, Replaced::Done), "{done:?}");
-    assert_eq!(listed(), [second.clone()], "one came and one went");
+    assert_eq!(listed(), slice::from_ref(&second), "one came and one went");
     for stale in [Some(&b"1"[..]), None] {
         if stale.is_none() && !store.makes_whole() {
             continue;
         }
         let lost = swap(stale, b"3", &along(&other, &[&second], "lost"));
         assert!(matches!(&lost, Replaced::Changed(Some(now)) if now == b"2"), "{lost:?}");
-        assert_eq!(listed(), [second.clone()], "what goes with a lost swap is not there, and nothing went");
+        assert_eq!(
+            listed(),
+            slice::from_ref(&second),
+            "what goes with a lost swap is not there, and nothing went"
+        );
     }
     let logged = store.logged(&log, 0, 99).unwrap().bytes;
     let lines: Vec<&[u8]> = logged.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();

@@ -124,6 +124,13 @@ pub trait Store: Send + Sync {
         false
     }
 
+    /// Is another just replacing this cell, as far as that can be told at once? A hint, for who can do something else
+    /// instead.
+    fn is_in_hand(&self, key: &Key) -> Result<bool> {
+        let _ = key;
+        Ok(false)
+    }
+
     /// Makes sure that what stands at `key` survives a power cut, whoever wrote it.
     fn confirm(&self, key: &Key) -> Result<()>;
 

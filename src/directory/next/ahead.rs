@@ -79,7 +79,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let list = Stretch::of(folder, MOST_READ);
-        let (keys, ended) = self.page(folder, None, MOST_READ)?;
+        let (keys, ended) = self.list_page(folder, None, MOST_READ)?;
         let ids = keys.iter().filter_map(|key| hint::mark_of(key.name())).map(|mark| mark.id);
         let cells: Vec<Key> = ids.map(Key::Node).collect();
         let seen = self.directory.store.glimpse(&cells, &[])?;

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
-use super::run::{Place, Run, Turn};
+use super::run::{FIRST_PAGE, PAGE, Place, Run, Turn};
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::directory::known::Read;
@@ -20,6 +20,8 @@ pub(super) struct Walk<'a> {
     pub(super) request: &'a Next,
     /// Whose monotonic time is counted here.
     pub(super) clock: String,
+    /// How many hints it lists at once.
+    pub(super) page: usize,
     /// Does it only look?
     looks: bool,
     /// What the lane's lists were as the walk began, as far as the store tells at once.
@@ -28,6 +30,8 @@ pub(super) struct Walk<'a> {
     pub(super) lost: bool,
     /// What was passed by although it may come up: its hint is ahead of its record.
     pub(super) passed_by: HashSet<(NodeId, Option<WriteId>)>,
+    /// Those that others were just taking, who mostly get them: left to the end of the walk.
+    in_hand: Vec<Turn>,
     /// What was found to be in the way of others: all that stand there are refused.
     pub(super) closed: HashSet<String>,
     pub(super) nothing: Nothing,
@@ -60,14 +64,17 @@ enum Verdict {
 impl<'a> Walk<'a> {
     pub(super) fn new(directory: &'a Directory, request: &'a Next) -> Walk<'a> {
         let clock = hint::clock_of(directory.host.place());
+        let is_first = !directory.queues.walked.swap(true, Ordering::Relaxed);
         Walk {
             directory,
             request,
             clock,
+            page: if is_first { FIRST_PAGE } else { PAGE },
             looks: false,
             glimpse: None,
             lost: false,
             passed_by: HashSet::new(),
+            in_hand: Vec::new(),
             closed: HashSet::new(),
             nothing: Nothing::default(),
         }
@@ -84,13 +91,14 @@ impl<'a> Walk<'a> {
         take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         while let Some(turn) = self.next_listed() {
-            if let Some(taken) = self.meet(turn, take)? {
+            if let Some(taken) = self.meet(turn, true, take)? {
                 return Ok(Some(taken));
             }
         }
         // Only a whole walk tells that there is nothing.
         (self.lost, self.nothing) = (false, Nothing::default());
         self.passed_by.clear();
+        self.in_hand.clear();
         Ok(None)
     }
 
@@ -153,12 +161,22 @@ impl<'a> Walk<'a> {
             let mut runs = self.runs(&format!("{lane}/{priority}"))?;
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
-                if let Some(taken) = self.meet(turn, take)? {
+                if let Some(taken) = self.meet(turn, true, take)? {
                     if !self.looks {
                         self.leave_listed(&mut runs, since_ns)?;
                     }
                     return Ok(Some(taken));
                 }
+            }
+        }
+        self.take_in_hand(take)
+    }
+
+    /// Takes the first of those that were left to others who did not get them.
+    fn take_in_hand<T>(&mut self, take: &mut dyn FnMut(Read) -> Result<Answer<T>>) -> Result<Option<T>> {
+        for turn in std::mem::take(&mut self.in_hand) {
+            if let Some(taken) = self.meet(turn, false, take)? {
+                return Ok(Some(taken));
             }
         }
         Ok(None)
@@ -175,7 +193,12 @@ impl<'a> Walk<'a> {
     }
 
     /// The next names of a list, at most so many, and whether there are no more.
-    pub(super) fn page(&self, folder: &str, after: Option<&str>, limit: usize) -> Result<(Vec<Key>, bool)> {
+    pub(super) fn list_page(
+        &self,
+        folder: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<Key>, bool)> {
         if let Some(page) = self.glimpse.as_ref().and_then(|glimpse| glimpse.page(folder, after, limit)) {
             return Ok(page);
         }
@@ -227,8 +250,14 @@ impl<'a> Walk<'a> {
         Ok(at.and_then(|at| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
     }
 
-    /// Looks at the task that a hint leads to, and takes it if it can be taken.
-    fn meet<T>(&mut self, turn: Turn, take: &mut dyn FnMut(Read) -> Result<Answer<T>>) -> Result<Option<T>> {
+    /// Looks at the task that a hint leads to, and takes it if it can be taken; one that another is just taking only
+    /// if this walk no longer `yields` to that one.
+    fn meet<T>(
+        &mut self,
+        turn: Turn,
+        yields: bool,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
+    ) -> Result<Option<T>> {
         if self.is_known_closed(turn.obstacle.as_deref()) {
             return Ok(None);
         }
@@ -242,6 +271,7 @@ impl<'a> Walk<'a> {
             Err(_) => return Ok(None),
         };
         match self.judge(&node, &turn.mark) {
+            Verdict::Take if yields && self.is_in_hand(&node.id)? => self.in_hand.push(turn),
             Verdict::Take => return self.try_take(&turn, (node, bytes), take),
             Verdict::PassBy => {
                 self.passed_by.insert((turn.mark.id, Some(node.write)));
@@ -259,6 +289,10 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(None)
+    }
+
+    fn is_in_hand(&self, id: &NodeId) -> Result<bool> {
+        Ok(!self.looks && self.directory.store.is_in_hand(&Key::Node(id.clone()))?)
     }
 
     fn judge(&self, node: &Node, mark: &Mark) -> Verdict {

@@ -230,7 +230,10 @@ impl Client {
             self.leave(at);
             match fault {
                 Fault::Passing { why, .. } => self.unavailable(&why),
-                Fault::Unknown => denied("the user's token"),
+                Fault::Unknown => {
+                    *self.token() = None;
+                    denied("the user's token")
+                }
                 Fault::Final(error) => error,
             }
         };
