@@ -90,3 +90,18 @@ fn capabilities_say_what_can_be_asked_for_and_answered() {
     assert!(world.say("capabilities").out.starts_with("claim "));
     assert!(!world.dir().exists());
 }
+
+/// An agent's settings may name a server that this build has not: one line says how to get it.
+#[cfg(not(feature = "mcp"))]
+#[test]
+fn a_build_without_the_server_says_how_to_get_it() {
+    let world = World::new();
+    let refused = world.refused("mcp", 2, "USAGE");
+    assert_eq!(refused.message, "this build has no MCP server");
+    assert_eq!(refused.hint.as_deref(), Some("build claim with --features mcp"));
+    assert_eq!(
+        world.say("mcp").err,
+        "claim: this build has no MCP server\nhint: build claim with --features mcp\n"
+    );
+    assert!(!world.dir().exists(), "no directory is made for that");
+}
