@@ -63,3 +63,19 @@ fn with_a_receipt_the_claim_waits_for_the_retry() {
     assert_eq!((&again["token"], &again["replay"]), (&first["token"], &json!(true)), "{again}");
     assert_eq!(again["lost"], false, "{again}");
 }
+
+#[test]
+fn what_was_told_with_an_answer_that_is_thrown_away_is_told_again() {
+    let world = World::new();
+    let mut raw = Raw::start(&world, "--owner bob");
+    raw.call(1, "claim", json!({"id": "parser"}));
+    assert_eq!(world.say("cancel parser").exit, 0);
+    let told = raw.call(2, "look", json!({"what": "state"}));
+    assert_eq!(told["result"]["structuredContent"]["lost_claims"][0]["id"], "parser", "{told}");
+    raw.call_off(2);
+    let mut ids = 3..;
+    until("it is told again", || {
+        let told = raw.call(ids.next().unwrap(), "look", json!({"what": "state"}));
+        told["result"]["structuredContent"]["lost_claims"][0]["id"] == "parser"
+    });
+}

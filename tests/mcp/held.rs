@@ -12,7 +12,7 @@ use crate::support::{Running, World, until};
 fn an_agent_that_thinks_for_long_keeps_its_claim() {
     let world = World::new();
     let agent = Agent::start(&world, "");
-    agent.call("claim", json!({"id": "parser", "lease": "3s"})).is(0);
+    agent.call("claim", json!({"id": "parser", "lease": "9s"})).is(0);
     let (version, ends) =
         (world.stored("parser")["version"].clone(), world.stored("parser")["claim"].clone());
     until("renewed twice without a word", || {
@@ -26,12 +26,13 @@ fn an_agent_that_thinks_for_long_keeps_its_claim() {
 }
 
 #[test]
-fn one_that_does_not_want_that_loses_it_and_is_told_once() {
+fn a_claim_whose_lease_is_over_is_lost_and_that_is_told_once() {
     let world = World::new();
     let agent = Agent::start(&world, "--keep 0s");
-    agent.call("claim", json!({"id": "parser", "lease": "50ms"}));
+    agent.take("parser");
     agent.take("lexer");
-    until("its lease is over", || world.say("acquire parser --owner bob").exit == 0);
+    world.end_lease("parser");
+    world.take("parser --owner bob");
     let told = agent.call("look", json!({"what": "why", "id": "lexer"}));
     assert_eq!(told.lost(), ["parser"], "{told:?}");
     assert_eq!(told.object["lost_claims"][0]["code"], "STALE_CLAIM", "{told:?}");

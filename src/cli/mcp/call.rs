@@ -33,12 +33,8 @@ pub(super) fn answer(session: &Session, id: &RequestId, call: Result<Call>) -> O
     );
     let takes = matches!(&call, Ok(Call::Claim(_) | Call::Next(_)));
     let work = Work { session, id, context: &context };
-    let report = call.and_then(|call| work.run(call));
-    let mut answer = match report {
-        Ok(Done::Report(report)) => report.suggest(&context).answer(&context),
-        Ok(Done::Answer(answer)) => answer,
-        Err(error) => Report::error(error).answer(&context),
-    };
+    let answer = call.and_then(|call| work.run(call));
+    let mut answer = answer.unwrap_or_else(|error| Report::error(error).answer(&context));
     // Before what was just taken stands there: it may be a node that was lost before.
     session.look_after();
     let taken = if takes { Held::of(&answer, has_receipt, &context) } else { None };
@@ -50,18 +46,6 @@ pub(super) fn answer(session: &Session, id: &RequestId, call: Result<Call>) -> O
         return None;
     };
     Some(told(answer, lost))
-}
-
-/// What came of a call.
-enum Done {
-    Report(Report),
-    Answer(Answer),
-}
-
-impl From<Report> for Done {
-    fn from(report: Report) -> Done {
-        Done::Report(report)
-    }
 }
 
 /// The answer in the protocol's words. A normal no is no error: it is what an agent has asked for, and acts on.
@@ -99,13 +83,13 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn run(&self, call: Call) -> Result<Done> {
-        match call {
-            Call::Claim(call) => self.claim(&call).map(Done::from),
-            Call::Next(call) => self.next(&call).map(Done::from),
-            Call::Renew(call) => self.renew(call),
-            Call::Finish(call) => self.finish(call),
-            Call::Mail(call) => self.mail(call).map(Done::from),
+    fn run(&self, call: Call) -> Result<Answer> {
+        let report = match call {
+            Call::Claim(call) => self.claim(&call),
+            Call::Next(call) => self.next(&call),
+            Call::Renew(call) => return self.renew(call),
+            Call::Finish(call) => return self.finish(call),
+            Call::Mail(call) => self.mail(call),
             Call::Look(call) => {
                 let token = match &call.id {
                     Some(id) if call.token.is_none() => {
@@ -113,9 +97,14 @@ impl Work<'_> {
                     }
                     _ => call.token.clone(),
                 };
-                look::run(self.session, self.context, call, token).map(Done::from)
+                look::run(self.session, self.context, call, token)
             }
-        }
+        };
+        report.map(|report| self.answered(report))
+    }
+
+    fn answered(&self, report: Report) -> Answer {
+        report.suggest(self.context).answer(self.context)
     }
 
     fn claim(&self, call: &Claim) -> Result<Report> {
@@ -181,7 +170,7 @@ impl Work<'_> {
         }
     }
 
-    fn renew(&self, call: Renew) -> Result<Done> {
+    fn renew(&self, call: Renew) -> Result<Answer> {
         let Renew { id, token, lease, progress, receipt } = call;
         let lease = lease.as_deref().map(parse_lease).transpose()?;
         self.holding(id, token, false, |held| {
@@ -190,7 +179,7 @@ impl Work<'_> {
         })
     }
 
-    fn finish(&self, call: Finish) -> Result<Done> {
+    fn finish(&self, call: Finish) -> Result<Answer> {
         let Finish { id, outcome, token, result, reason, after, receipt } = call;
         let given = [("result", result.is_some()), ("reason", reason.is_some()), ("after", after.is_some())];
         let (name, takes): (_, &[&str]) = match outcome {
@@ -225,17 +214,17 @@ impl Work<'_> {
         token: Option<String>,
         settles: bool,
         act: impl FnOnce(args::Held) -> Result<Report>,
-    ) -> Result<Done> {
+    ) -> Result<Answer> {
         let token = match token {
             Some(token) => settle::shown(&token)?,
             None => self.token(&id)?,
         };
         self.session.in_use(&token);
         let report = act(args::Held { id, token: token.reveal().to_owned() });
-        let answer = report.map(|report| report.suggest(self.context).answer(self.context));
+        let answer = report.map(|report| self.answered(report));
         let ends = answer.as_ref().ok().and_then(|answer| Ends::of(answer, settles));
         self.session.out_of_use(&token, ends);
-        answer.map(Done::Answer)
+        answer
     }
 
     /// The token of a claim that the agent has not named.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use claimdir::{Refusal, Renewal, Result};
 
-use super::session::{Held, Session, Task};
+use super::session::{Held, Session};
 use super::wire::named;
 
 pub(super) fn start(session: &Arc<Session>) -> io::Result<()> {
     let session = session.clone();
     named("claim-mcp-keep", move || {
-        while let Task::Renew(held) = session.next_task() {
+        while let Some(held) = session.next_due() {
             match renew(&session, &held) {
                 Ok(None) => session.renewed(&held),
                 Ok(Some(refusal)) => session.refused(&held, refusal),

@@ -34,7 +34,9 @@ struct State {
     tokens: HashMap<NodeId, Token>,
     /// The calls that are being answered; true: called off.
     calls: HashMap<RequestId, bool>,
+    /// What the next answer tells of, and what the last one told of.
     lost: Vec<Lost>,
+    told: Option<(RequestId, Vec<Lost>)>,
     last_call: Instant,
     ended: bool,
 }
@@ -45,7 +47,7 @@ pub(super) struct Held {
     pub(super) id: NodeId,
     pub(super) token: Token,
     /// The record as it was taken, if it could be read again: it tells what was settled with this token elsewhere.
-    taken: Option<Node>,
+    taken: Option<Box<Node>>,
     generation: u64,
     /// How often it is to be renewed.
     pace: Duration,
@@ -66,12 +68,6 @@ struct Lost {
     refusal: Refusal,
 }
 
-/// What the keeper has to do next.
-pub(super) enum Task {
-    Renew(Held),
-    Stop,
-}
-
 impl Session {
     pub(super) fn new(defaults: args::Mcp, global: Global) -> Session {
         let state = State {
@@ -79,6 +75,7 @@ impl Session {
             tokens: HashMap::new(),
             calls: HashMap::new(),
             lost: Vec::new(),
+            told: None,
             last_call: Instant::now(),
             ended: false,
         };
@@ -121,6 +118,9 @@ impl Session {
             *called_off = true;
             return None;
         }
+        if let Some((_, lost)) = state.told.take_if(|(told, _)| told == call) {
+            state.lost.extend(lost);
+        }
         let at = state.held.iter().position(|held| held.by.as_ref() == Some(call))?;
         if let Some(held) = state.held.get_mut(at).filter(|held| held.has_receipt) {
             held.asleep = true;
@@ -149,7 +149,12 @@ impl Session {
             return None;
         }
         state.last_call = Instant::now();
-        Some(state.lost.drain(..).map(|lost| lost.told()).collect())
+        let lost = std::mem::take(&mut state.lost);
+        let told = lost.iter().map(Lost::told).collect();
+        if !lost.is_empty() {
+            state.told = Some((call.clone(), lost));
+        }
+        Some(told)
     }
 
     /// The token of the claim that is held here, or was.
@@ -162,6 +167,7 @@ impl Session {
         self.with(token, |held| {
             held.in_use += 1;
             held.by = None;
+            held.asleep = false;
         });
     }
 
@@ -222,19 +228,19 @@ impl Session {
         }
     }
 
-    /// Waits for the next claim that is to be renewed.
-    pub(super) fn next_task(&self) -> Task {
+    /// Waits for the next claim that is to be renewed; `None`: nothing is any more.
+    pub(super) fn next_due(&self) -> Option<Held> {
         let mut state = self.state();
         loop {
             if state.ended {
-                return Task::Stop;
+                return None;
             }
             let now = Instant::now();
             let kept_until = state.last_call.checked_add(self.defaults.keep);
             let is_kept = kept_until.is_none_or(|until| now < until);
             let first = state.held.iter().filter(|held| is_kept && !held.asleep).min_by_key(|held| held.due);
             let nap = match first {
-                Some(held) if held.due <= now => return Task::Renew(held.clone()),
+                Some(held) if held.due <= now => return Some(held.clone()),
                 Some(held) => held.due - now,
                 None => Duration::MAX,
             };
@@ -301,7 +307,7 @@ impl Held {
         let mut held = Held {
             id,
             token,
-            taken: now.filter(|node| node.generation == generation && node.claim().is_some()),
+            taken: now.filter(|node| node.generation == generation && node.claim().is_some()).map(Box::new),
             generation,
             pace: Duration::MAX,
             due: Instant::now(),

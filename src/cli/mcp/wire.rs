@@ -118,12 +118,11 @@ fn speak(mut out: impl Write, mut said: mpsc::Receiver<Say>) {
 fn listen(mut from: impl BufRead, hear: &mpsc::Sender<ClientJsonRpcMessage>, say: &mpsc::Sender<Say>) {
     let mut bytes = Vec::new();
     while let Ok(Some(whole)) = next_line(&mut from, &mut bytes) {
-        let heard = if whole { understand(&bytes) } else { Err((too_long(), None)) };
+        let heard = if whole { understand(&bytes) } else { Err(no(too_long(), None)) };
         let is_heard = match heard {
             Ok(None) => true,
             Ok(Some(message)) => hear.blocking_send(message).is_ok(),
-            Err((error, id)) => line(&ServerJsonRpcMessage::error(error, id))
-                .is_ok_and(|line| say.blocking_send(Say::Line(line)).is_ok()),
+            Err(no) => line(&no).is_ok_and(|line| say.blocking_send(Say::Line(line)).is_ok()),
         };
         if !is_heard {
             return;
@@ -161,7 +160,7 @@ fn next_line(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<Option<
 }
 
 /// A line as a message; `None`: there is nothing in it.
-fn understand(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, (ErrorData, Option<RequestId>)> {
+fn understand(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<ServerJsonRpcMessage>> {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Ok(None);
@@ -171,10 +170,14 @@ fn understand(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, (ErrorData, O
         Err(error) if error.is_data() => {
             let value: Value = serde_json::from_slice(line).unwrap_or_default();
             let id = value.get("id").cloned().and_then(|id| serde_json::from_value(id).ok());
-            Err((ErrorData::invalid_request(format!("not a message of JSON-RPC 2.0: {error}"), None), id))
+            Err(no(ErrorData::invalid_request(format!("not a message of JSON-RPC 2.0: {error}"), None), id))
         }
-        Err(error) => Err((ErrorData::parse_error(format!("not JSON: {error}"), None), None)),
+        Err(error) => Err(no(ErrorData::parse_error(format!("not JSON: {error}"), None), None)),
     }
+}
+
+fn no(error: ErrorData, id: Option<RequestId>) -> Box<ServerJsonRpcMessage> {
+    Box::new(ServerJsonRpcMessage::error(error, id))
 }
 
 fn too_long() -> ErrorData {
@@ -211,13 +214,13 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_answered_with_its_id_where_it_has_one() {
-        assert_eq!(understand(b" \r").unwrap(), None);
-        assert_eq!(understand(b"{\"id\":1").unwrap_err().0.code.0, -32700);
-        assert_eq!(understand(b"\xff").unwrap_err().0.code.0, -32700);
-        let (error, id) = understand(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":5}").unwrap_err();
-        assert_eq!((error.code.0, id), (-32600, Some(RequestId::Number(7))));
-        assert_eq!(understand(b"[]").unwrap_err().0.code.0, -32600);
-        let deep = "[".repeat(100_000);
-        assert_eq!(understand(deep.as_bytes()).unwrap_err().0.code.0, -32700);
+        let no = |text: &[u8]| serde_json::to_value(*understand(text).unwrap_err()).unwrap();
+        assert!(understand(b" \r").unwrap().is_none());
+        for text in [&b"{\"id\":1"[..], b"\xff", "[".repeat(100_000).as_bytes()] {
+            assert_eq!(no(text)["error"]["code"], -32700);
+        }
+        let answer = no(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":5}");
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&(-32600).into(), &7.into()));
+        assert_eq!(no(b"[]")["error"]["code"], -32600);
     }
 }
