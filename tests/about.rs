@@ -87,6 +87,11 @@ fn capabilities_say_what_can_be_asked_for_and_answered() {
     assert!(arguments.iter().any(|it| it == "ID") && arguments.iter().any(|it| it == "--force"), "{acquire}");
     assert!(value["everywhere"].as_array().unwrap().iter().any(|it| it == "--json"));
     assert_eq!(value["limits"]["min_lease_ms"], 50);
+    let built_in = [("etcd", cfg!(feature = "etcd")), ("mcp", cfg!(feature = "mcp"))];
+    for (feature, is_there) in built_in {
+        let named = value["features"].as_array().unwrap().iter().any(|it| it == feature);
+        assert_eq!(named, is_there, "{feature}");
+    }
     assert!(world.say("capabilities").out.starts_with("claim "));
     assert!(!world.dir().exists());
 }

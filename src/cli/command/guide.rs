@@ -114,6 +114,8 @@ pub(crate) fn capabilities(_: args::Nothing, _: &Context) -> Result<Report> {
 
 /// What was built in beside the default.
 const FEATURES: &[&str] = &[
+    #[cfg(feature = "etcd")]
+    "etcd",
     #[cfg(feature = "mcp")]
     "mcp",
     #[cfg(feature = "testing")]
