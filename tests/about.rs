@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use claimdir::Code;
@@ -74,6 +75,41 @@ fn there_is_a_manual_page_of_everything() {
 }
 
 #[test]
+fn help_is_a_command_too() {
+    let world = World::new();
+    let mut asked =
+        vec![String::new(), "mail send".into(), "pool run".into(), "take".into(), "guard hook".into()];
+    asked.extend(commands(&world));
+    for command in asked {
+        let told = world.say(&format!("help {command}"));
+        assert_eq!(told.exit, 0, "{command}: {told:?}");
+        assert_eq!(told.out.trim_end(), world.say(&format!("{command} --help")).out.trim_end(), "{command}");
+    }
+    for (wrong, meant) in [("acquier", "acquire"), ("taek", "take"), ("mail sned", "send")] {
+        for about in ["help", "man"] {
+            let refused = world.say(&format!("{about} {wrong}"));
+            assert!(
+                refused.exit == 2 && refused.err.contains(&format!("did you mean `{meant}`?")),
+                "{refused:?}"
+            );
+        }
+    }
+    assert!(!world.say("help zzz").err.contains("did you mean"));
+    assert!(!world.dir().exists());
+}
+
+#[test]
+fn help_says_what_now() {
+    let world = World::new();
+    for command in "acquire next run work check renew release complete retry add review result list why guard prime setup".split(' ') {
+        let help = world.say(&format!("{command} --help")).out;
+        assert!(help.contains("\nWhat now? "), "{command}: {help}");
+        assert!(help.find("--help").unwrap() < help.find("\nEverywhere:").unwrap(), "{command}: {help}");
+    }
+    assert!(world.say("--help").out.contains("\nWhat now? "));
+}
+
+#[test]
 fn capabilities_say_what_can_be_asked_for_and_answered() {
     let world = World::new();
     let value: Value = world.json("capabilities").expect(0);
@@ -92,6 +128,16 @@ fn capabilities_say_what_can_be_asked_for_and_answered() {
         let named = value["features"].as_array().unwrap().iter().any(|it| it == feature);
         assert_eq!(named, is_there, "{feature}");
     }
+    assert_eq!(
+        (&value["limits"]["title_bytes"], &value["limits"]["value_bytes"]),
+        (&1024.into(), &(64 << 20).into())
+    );
+    for code in Code::ALL {
+        assert!(value["exits"][code.exit().to_string()].is_string(), "{code:?}");
+    }
+    for exit in ["0", "75", "76", "125", "126", "127"] {
+        assert!(value["exits"][exit].is_string(), "{exit}");
+    }
     assert!(world.say("capabilities").out.starts_with("claim "));
     assert!(!world.dir().exists());
 }
@@ -109,4 +155,52 @@ fn a_build_without_the_server_says_how_to_get_it() {
         "claim: this build has no MCP server\nhint: build claim with --features mcp\n"
     );
     assert!(!world.dir().exists(), "no directory is made for that");
+}
+
+/// What a command's help names, and nothing else, are its arguments.
+#[test]
+fn capabilities_name_arguments_as_the_help_does() {
+    fn check(world: &World, above: &str, command: &Value) {
+        let name = format!("{above}{}", command["name"].as_str().unwrap());
+        let help = world.say(&format!("{name} --help")).out;
+        let usage = help.lines().find(|line| line.starts_with("Usage: ")).unwrap();
+        assert_eq!(command["usage"], usage.trim_start_matches("Usage: "), "{name}");
+        for argument in command["arguments"].as_array().unwrap() {
+            let argument = argument.as_str().unwrap();
+            let names = help.split([' ', '\n', '<', '>', '[', ']', '=']);
+            assert!(names.into_iter().any(|name| name == argument), "{name}: {argument}: {help}");
+        }
+        for below in command["commands"].as_array().into_iter().flatten() {
+            check(world, &format!("{name} "), below);
+        }
+    }
+    let world = World::new();
+    let value: Value = world.json("capabilities").expect(0);
+    for command in value["commands"].as_array().unwrap() {
+        check(&world, "", command);
+    }
+}
+
+/// All variables that the sources name, but for those of tests.
+#[test]
+fn capabilities_name_each_variable() {
+    let world = World::new();
+    let value: Value = world.json("capabilities").expect(0);
+    let told: BTreeSet<String> = value["variables"].as_object().unwrap().keys().cloned().collect();
+    let mut named = BTreeSet::new();
+    for entry in walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")) {
+        let entry = entry.unwrap();
+        if entry.path().extension().is_some_and(|it| it == "rs") {
+            let text = fs::read_to_string(entry.path()).unwrap();
+            let words = text.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+            named.extend(
+                words.filter(|it| it.starts_with("CLAIM_") || *it == "CLAIMS_DIR").map(str::to_owned),
+            );
+        }
+    }
+    named.retain(|name| {
+        !name.starts_with("CLAIM_TEST_") && !["CLAIM_HELD", "CLAIM_", "CLAIM_REFS"].contains(&name.as_str())
+    });
+    named.extend(["CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "NO_COLOR"].map(str::to_owned));
+    assert_eq!(told, named);
 }

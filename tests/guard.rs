@@ -5,109 +5,30 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Said, World, said};
+use support::repo::Repo;
+use support::{Said, World, fed, said};
 
-/// A repository `main` with a worktree `side`, whose claims are where the repository says.
-struct Repo {
-    world: World,
+/// The pre-commit guard in `folder`.
+#[track_caller]
+fn pre_commit(repo: &Repo, folder: &str, owner: &str) -> Said {
+    repo.say(folder, owner, "guard git pre-commit")
 }
 
-impl Repo {
-    fn new() -> Repo {
-        let repo = Repo { world: World::new() };
-        repo.git("", &["init", "-q", "-b", "main", "main"]);
-        repo.write("main/src/a.rs", "a\n");
-        repo.write("main/src/b.rs", "b\n");
-        repo.git("main", &["add", "."]);
-        repo.git("main", &["commit", "-q", "-m", "one"]);
-        repo.git("main", &["worktree", "add", "-q", "-b", "side", "../side"]);
-        repo
-    }
-
-    fn at(&self, path: &str) -> PathBuf {
-        self.world.root.join(path)
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
-        fs::write(self.at(path), text).unwrap();
-    }
-
-    /// `claim` in `folder`, as `owner`.
-    fn claim(&self, folder: &str, owner: &str, arguments: &[&str]) -> Command {
-        let mut command = self.world.claim();
-        command
-            .args(arguments)
-            .current_dir(self.at(folder))
-            .env("CLAIM_OWNER", owner)
-            .env_remove("CLAIMS_DIR");
-        command
-    }
-
-    #[track_caller]
-    fn say(&self, folder: &str, owner: &str, line: &str) -> Said {
-        said(&mut self.claim(folder, owner, &line.split(' ').collect::<Vec<_>>()))
-    }
-
-    /// Takes a node; its token.
-    #[track_caller]
-    fn take(&self, folder: &str, owner: &str, line: &str) -> String {
-        let taken: support::Claimed = self.say(folder, owner, &format!("acquire {line} --json")).expect(0);
-        taken.token
-    }
-
-    fn git_command(&self, folder: &str, arguments: &[&str]) -> Command {
-        let bin = Path::new(env!("CARGO_BIN_EXE_claim")).parent().unwrap();
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-        let mut command = self.world.clean("git");
-        command
-            .args(["-c", "user.name=t", "-c", "user.email=t@t"])
-            .args(arguments)
-            .current_dir(self.at(folder));
-        command.env("GIT_CONFIG_NOSYSTEM", "1").env("PATH", path).env_remove("CLAIMS_DIR");
-        command
-    }
-
-    #[track_caller]
-    fn git(&self, folder: &str, arguments: &[&str]) -> Said {
-        let said = said(&mut self.git_command(folder, arguments));
-        assert_eq!(said.exit, 0, "git {arguments:?}: {said:?}");
-        said
-    }
-
-    /// The pre-commit guard in `folder`.
-    #[track_caller]
-    fn pre_commit(&self, folder: &str, owner: &str) -> Said {
-        self.say(folder, owner, "guard git pre-commit")
-    }
-
-    /// The answer to a call of Claude Code.
-    fn call(&self, folder: &str, owner: &str, tool: &str, input: Value) -> Said {
-        self.hook(self.claim(folder, owner, &["guard", "hook", "claude-code"]), folder, tool, input)
-    }
-
-    fn hook(&self, command: Command, folder: &str, tool: &str, input: Value) -> Said {
-        let call = json!({
-            "session_id": "s-1", "transcript_path": "/t", "cwd": self.at(folder), "permission_mode": "default",
-            "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input,
-        });
-        fed(command, call.to_string().as_bytes())
-    }
+/// The answer to a call of Claude Code.
+fn call(repo: &Repo, folder: &str, owner: &str, tool: &str, input: Value) -> Said {
+    hook(repo, repo.claim(folder, owner, &["guard", "hook", "claude-code"]), folder, tool, input)
 }
 
-/// What `command` says to this on its standard input.
-fn fed(mut command: Command, bytes: &[u8]) -> Said {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(bytes);
-    Said::of(child.wait_with_output().unwrap())
+fn hook(repo: &Repo, command: Command, folder: &str, tool: &str, input: Value) -> Said {
+    let call = json!({
+        "session_id": "s-1", "transcript_path": "/t", "cwd": repo.at(folder), "permission_mode": "default",
+        "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input,
+    });
+    fed(command, call.to_string().as_bytes())
 }
 
 #[track_caller]
@@ -178,8 +99,8 @@ fn where_no_claims_are_used_all_is_allowed_silently() {
         }
     }
     let repo = Repo::new();
-    silent(&repo.pre_commit("main", "bob"));
-    silent(&repo.call("main", "bob", "Write", json!({"file_path": "src/a.rs"})));
+    silent(&pre_commit(&repo, "main", "bob"));
+    silent(&call(&repo, "main", "bob", "Write", json!({"file_path": "src/a.rs"})));
     assert!(!repo.at("main/.claims").exists());
 }
 
@@ -195,8 +116,13 @@ fn an_agents_write_to_a_path_that_another_holds_is_denied() {
         ("NotebookEdit", json!({"notebook_path": file})),
         ("Bash", json!({"command": "echo hi >> src/new.rs"})),
         ("Bash", json!({"command": "true && rm -rf src"})),
+        ("Bash", json!({"command": "cd src && sed -i s/a/b/ a.rs"})),
+        (
+            "Bash",
+            json!({"command": format!("cd {} && bash -c 'echo > src/a.rs'", repo.at("main").display())}),
+        ),
     ] {
-        let reason = denied(&repo.call("side", "bob", tool, input));
+        let reason = denied(&call(&repo, "side", "bob", tool, input));
         assert!(
             reason.contains("reserved by alice with a") && reason.contains("Next: work on other paths"),
             "{reason}"
@@ -208,17 +134,17 @@ fn an_agents_write_to_a_path_that_another_holds_is_denied() {
         ("Read", json!({"file_path": file})),
         ("Bash", json!({"command": "cat src/a.rs > /dev/null"})),
     ] {
-        silent(&repo.call("side", "bob", tool, input));
+        silent(&call(&repo, "side", "bob", tool, input));
     }
-    silent(&repo.call("side", "alice", "Write", json!({"file_path": file})));
+    silent(&call(&repo, "side", "alice", "Write", json!({"file_path": file})));
 }
 
 #[test]
 fn what_is_unclear_is_allowed_with_a_note() {
     let repo = Repo::new();
     repo.take("main", "alice", "a --path src");
-    for input in [json!({"command": "rm $FILE"}), json!({"command": "cd src && rm a.rs"}), json!({})] {
-        let said = repo.call("side", "bob", "Bash", input);
+    for input in [json!({"command": "rm $FILE"}), json!({"command": "cd nowhere && rm a.rs"}), json!({})] {
+        let said = call(&repo, "side", "bob", "Bash", input);
         assert!(said.exit == 0 && said.out.is_empty() && said.err.contains("allowed"), "{said:?}");
     }
     for call in ["", "{", "[]", "{\"tool_name\": 7}"] {
@@ -233,8 +159,8 @@ fn the_call_itself_says_whose_session_it_is() {
     let mut take = repo.claim("main", "", &["acquire", "a", "--path", "src"]);
     assert_eq!(said(take.env("CLAUDE_CODE_SESSION_ID", "s-1")).exit, 0);
     // The hook's own environment need not have the variable.
-    silent(&repo.call("main", "", "Write", json!({"file_path": "src/a.rs"})));
-    denied(&repo.call("main", "bob", "Write", json!({"file_path": "src/a.rs"})));
+    silent(&call(&repo, "main", "", "Write", json!({"file_path": "src/a.rs"})));
+    denied(&call(&repo, "main", "bob", "Write", json!({"file_path": "src/a.rs"})));
 }
 
 #[test]
@@ -244,7 +170,7 @@ fn a_hook_renews_the_own_claim_once_in_a_third_of_its_lease() {
     let hook = || {
         let mut command = repo.claim("main", "alice", &["guard", "hook", "claude-code"]);
         command.env("CLAIM_ID", "a").env("CLAIM_TOKEN", &token);
-        silent(&repo.hook(command, "main", "Write", json!({"file_path": "src/a.rs"})));
+        silent(&hook(&repo, command, "main", "Write", json!({"file_path": "src/a.rs"})));
     };
     let record = repo.at("main/.claims/a.claim");
     let stored = || serde_json::from_slice::<Value>(&fs::read(&record).unwrap()).unwrap();
@@ -266,15 +192,15 @@ fn a_commit_that_touches_others_paths_is_refused() {
     let repo = Repo::new();
     repo.take("main", "alice", "a --path src/a.rs");
     repo.git("side", &["mv", "src/a.rs", "moved.rs"]);
-    let refused = repo.pre_commit("side", "bob");
+    let refused = pre_commit(&repo, "side", "bob");
     assert_eq!(refused.exit, 1, "the old name of a rename: {refused:?}");
     assert!(refused.err.contains("src/a.rs") && refused.err.contains("hint:"), "{refused:?}");
-    silent(&repo.pre_commit("side", "alice"));
+    silent(&pre_commit(&repo, "side", "alice"));
     repo.git("side", &["reset", "-q", "--hard"]);
-    silent(&repo.pre_commit("side", "bob"));
+    silent(&pre_commit(&repo, "side", "bob"));
     repo.take("main", "alice", "new --path src/new.rs");
     repo.git("side", &["mv", "src/b.rs", "src/new.rs"]);
-    assert_eq!(repo.pre_commit("side", "bob").exit, 1, "the new name of a rename");
+    assert_eq!(pre_commit(&repo, "side", "bob").exit, 1, "the new name of a rename");
 }
 
 #[test]
@@ -299,7 +225,7 @@ fn no_byte_of_a_name_is_special() {
     fs::write(repo.at("side/odd0").join(std::ffi::OsStr::from_bytes(b"\xff")), "x").unwrap();
     repo.git("side", &["add", "odd0"]);
     assert_eq!(
-        repo.pre_commit("side", "bob").exit,
+        pre_commit(&repo, "side", "bob").exit,
         1,
         "a name that is no UTF-8, in a folder that is reserved"
     );
@@ -318,9 +244,9 @@ fn a_merge_is_not_blamed_for_what_its_parents_have() {
     repo.write("side/src/b.rs", "both\n");
     repo.git("side", &["add", "."]);
     repo.take("main", "alice", "a --path src/a.rs");
-    silent(&repo.pre_commit("side", "bob"));
+    silent(&pre_commit(&repo, "side", "bob"));
     repo.take("main", "alice", "b --path src/b.rs");
-    assert_eq!(repo.pre_commit("side", "bob").exit, 1);
+    assert_eq!(pre_commit(&repo, "side", "bob").exit, 1);
 }
 
 #[test]
@@ -368,10 +294,44 @@ fn a_push_is_judged_by_what_the_remote_does_not_have() {
     }
     silent(&push(&zero, &before));
     silent(&push(&head("HEAD"), &head("HEAD")));
-    // Nothing is known of that remote: what it has may be all of this.
-    let command = repo.claim("side", "bob", &["guard", "git", "pre-push", "../remote", "../remote"]);
-    let said = fed(command, format!("x {} y {zero}\n", head("HEAD")).as_bytes());
+    // There is nothing to push.
+    let command = || repo.claim("side", "bob", &["guard", "git", "pre-push", "../remote", "../remote"]);
+    silent(&fed(command(), b"\n"));
+    // A remote without a name: what no other one has is new to it, too.
+    let line = format!("x {} y {zero}\n", head("HEAD"));
+    assert_eq!(fed(command(), line.as_bytes()).exit, 1);
+    silent(&fed(command(), format!("x {} y {zero}\n", head("side~3")).as_bytes()));
+    // Nothing is known of any remote: what it has may be all of this.
+    repo.git("main", &["remote", "remove", "origin"]);
+    let said = fed(command(), line.as_bytes());
     assert!(said.exit == 0 && said.err.contains("nothing is known"), "{said:?}");
+}
+
+#[test]
+fn what_the_configuration_hides_is_touched_all_the_same() {
+    let repo = Repo::new();
+    for (name, value) in [
+        ("diff.ignoreSubmodules", "all"),
+        ("diff.relative", "true"),
+        ("diff.renames", "copies"),
+        ("core.quotePath", "true"),
+        ("color.ui", "always"),
+        ("diff.external", "false"),
+    ] {
+        repo.git("main", &["config", name, value]);
+    }
+    let head = repo.git("main", &["rev-parse", "HEAD"]).line().to_owned();
+    repo.git("side", &["update-index", "--add", "--cacheinfo", &format!("160000,{head},sub")]);
+    repo.git("side", &["commit", "-q", "--no-verify", "-m", "sub"]);
+    repo.take("main", "alice", "sub --path sub");
+    repo.take("main", "alice", "a --path src/a.rs");
+    repo.git("side", &["update-index", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
+    let refused = pre_commit(&repo, "side", "bob");
+    assert!(refused.exit == 1 && refused.err.contains("reserved by alice with sub"), "{refused:?}");
+    repo.git("side", &["reset", "-q"]);
+    repo.git("side", &["mv", "src/a.rs", "src/c.rs"]);
+    let refused = pre_commit(&repo, "side/src", "bob");
+    assert!(refused.exit == 1 && refused.err.contains("reserved by alice with a"), "{refused:?}");
 }
 
 #[test]
@@ -389,9 +349,9 @@ fn it_can_be_told_to_warn_only_or_to_be_off() {
     assert!(bad.exit == 0 && bad.err.contains("would be refused") && bad.err.contains("\"wran\""), "{bad:?}");
     silent(&with("off"));
     assert_eq!(with("").exit, 1);
-    let mut hook = repo.claim("side", "bob", &["guard", "hook", "claude-code"]);
-    hook.env("CLAIM_GUARD", "warn");
-    let warned = repo.hook(hook, "side", "Write", json!({"file_path": "src/a.rs"}));
+    let mut command = repo.claim("side", "bob", &["guard", "hook", "claude-code"]);
+    command.env("CLAIM_GUARD", "warn");
+    let warned = hook(&repo, command, "side", "Write", json!({"file_path": "src/a.rs"}));
     assert!(
         warned.exit == 0 && warned.out.is_empty() && warned.err.contains("would be refused"),
         "{warned:?}"
@@ -435,8 +395,7 @@ fn it_never_waits() {
     allowed_in_time(repo.claim("side", "bob", &["guard", "hook", "claude-code"]));
     allowed_in_time(repo.claim("side", "bob", &["guard", "git", "pre-push", "origin"]));
     // A git that does not answer.
-    repo.write("bin/git", "#!/bin/sh\nexec sleep 3600\n");
-    fs::set_permissions(repo.at("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
+    repo.program("bin/git", "#!/bin/sh\nexec sleep 3600\n");
     let mut command = repo.claim("side", "bob", &["guard", "git", "pre-commit"]);
     command.env("PATH", format!("{}:{}", repo.at("bin").display(), std::env::var("PATH").unwrap()));
     allowed_in_time(command);

@@ -18,7 +18,7 @@ fn at_each_call(
     prepare: impl Fn(&World, &str) -> Vec<String>,
     check: impl Fn(&World, &str, &Said, &[String]),
 ) {
-    if !Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success()) {
+    if !has_strace() {
         return println!("skipped: needs strace");
     }
     let world = World::new();
@@ -51,6 +51,10 @@ fn at_each_call(
     }
     let doctor: Value = world.json("doctor").expect(0);
     assert_eq!(doctor["faults"], 0, "{doctor}");
+}
+
+fn has_strace() -> bool {
+    Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success())
 }
 
 /// The calls in a trace from the first that names the claim directory: name, and the how manieth of that name.
@@ -87,6 +91,26 @@ fn state(world: &World, id: &str) -> String {
 
 fn held(world: &World, id: &str) -> String {
     world.take(&format!("{id} --owner alice --lease 1h")).token
+}
+
+/// As some file systems have it.
+#[test]
+fn where_two_names_cannot_be_exchanged_the_new_one_is_renamed_over_the_old() {
+    if !has_strace() {
+        return println!("skipped: needs strace");
+    }
+    let world = World::new();
+    let trace = world.root.join("trace");
+    let claim = |line: &str| {
+        let mut command = world.clean("strace");
+        command.args(["-qqq", "-o"]).arg(&trace).args(["-e", "inject=renameat2:error=EINVAL", "--"]);
+        said(command.arg(env!("CARGO_BIN_EXE_claim")).args(words(line.to_owned())).arg("--json"))
+    };
+    let first: support::Claimed = claim("acquire n --owner alice").expect(0);
+    assert!(fs::read_to_string(&trace).unwrap().contains("EINVAL"), "nothing was exchanged");
+    assert_eq!(claim(&format!("release n --token {}", first.token)).exit, 0);
+    assert_eq!(claim("acquire n --owner bob").expect::<support::Claimed>(0).generation, 2);
+    assert_eq!(fs::read_dir(world.dir().join(".store/intents")).unwrap().count(), 0);
 }
 
 #[test]

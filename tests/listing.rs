@@ -82,6 +82,10 @@ impl Files for Tree {
         read_only()
     }
 
+    fn exchange(&self, _from: &str, _to: &str) -> io::Result<()> {
+        read_only()
+    }
+
     fn link(&self, _from: &str, _to: &str) -> io::Result<()> {
         read_only()
     }

@@ -6,10 +6,12 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimdir::domain::{Node, Rate, Retry, Submission, Verdict};
+use claimdir::store::files::{FileStore, Options};
 use claimdir::store::{Memory, Prefix, Store};
 use claimdir::{Acquire, Directory, Name, Next, NodeId, ReceiptKey, Renewal, RepoPath, Resources, Token};
 use serde_json::json;
@@ -329,6 +331,39 @@ fn what_is_put_aside_moves_from_one_obstacle_to_the_next() {
     assert_eq!((nothing.due_in_ms, nothing.refused.unwrap().id), (Some(1), id("x")));
     host.pass(2);
     assert!(next().is_ok());
+}
+
+#[test]
+fn what_another_is_just_taking_is_left_to_it_as_long_as_there_is_something_else() {
+    let scratch = tempfile::tempdir().unwrap();
+    let host = Fake::new("boot");
+    let options = Options { sync: false, ..Options::default() };
+    let store = FileStore::open(scratch.path(), options, host.clone()).unwrap();
+    let directory = Directory::over(Arc::new(store), host.clone());
+    for task in ["a", "b", "c", "d"] {
+        directory.submit(&id(task), &Submission::by("s")).unwrap().unwrap();
+    }
+    // As a process has it that is writing what is to become a's record.
+    let hash = |text: &str, length| blake3::hash(text.as_bytes()).to_hex()[..length].to_owned();
+    let begun = |task: &str| {
+        let (clock, now) = (hash("boot t", 8), host.now().mono_ms * 1_000_000);
+        let name = format!("tmp.{}.{clock}{now:016x}{:016x}", hash(&format!("{task}.claim"), 32), 7);
+        fs::write(scratch.path().join(".store/intents").join(name), "{").unwrap();
+    };
+    let next = || {
+        let lease = directory.try_next(&any()).unwrap().unwrap();
+        let taken = lease.id().clone();
+        lease.leave();
+        taken
+    };
+    begun("a");
+    assert_eq!(next(), id("b"));
+    host.pass(11);
+    assert_eq!(next(), id("a"), "it has had its moment");
+    begun("d");
+    begun("c");
+    assert_eq!(next(), id("c"), "nobody waits for it if there is nothing else");
+    assert_eq!(next(), id("d"));
 }
 
 #[test]

@@ -5,14 +5,13 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use claimdir::store::files::Options;
 use claimdir::{Acquire, Directory, NodeId};
 use serde_json::Value;
-use support::{Said, World, said};
+use support::{Said, World, fed, said};
 
 const ROLES: [&str; 3] = ["worker", "reviewer", "lead"];
 
@@ -165,10 +164,8 @@ fn as_a_hook_it_is_told_whose_session_it_is_and_where() {
         ("no call", false),
     ] {
         let mut command = world.claim();
-        command.args(["prime", "--hook", "claude-code"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(call.as_bytes()).unwrap();
-        let said = Said::of(child.wait_with_output().unwrap());
+        command.args(["prime", "--hook", "claude-code"]);
+        let said = fed(command, call.as_bytes());
         assert_eq!((said.exit, said.out.contains("You hold parser")), (0, held), "{call}: {said:?}");
     }
 }

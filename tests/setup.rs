@@ -6,10 +6,11 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use support::repo::Repo;
 use support::{Said, World, said};
 
 const FILES: [(&str, &str); 4] = [
@@ -19,93 +20,12 @@ const FILES: [(&str, &str); 4] = [
     ("github-actions", ".github/workflows/claim.yml"),
 ];
 
-/// A repository `main` with a worktree `side`.
-struct Repo {
-    world: World,
-}
-
-impl Repo {
-    fn new() -> Repo {
-        let repo = Repo { world: World::new() };
-        repo.git("", &["init", "-q", "-b", "main", "main"]);
-        repo.write("main/src/a", "a\n");
-        repo.write("main/src/b", "b\n");
-        repo.git("main", &["add", "."]);
-        repo.git("main", &["commit", "-q", "-m", "one"]);
-        repo.git("main", &["worktree", "add", "-q", "-b", "side", "../side"]);
-        repo
-    }
-
-    fn at(&self, path: &str) -> PathBuf {
-        self.world.root.join(path)
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
-        fs::write(self.at(path), text).unwrap();
-    }
-
-    fn program(&self, path: &str, text: &str) {
-        self.write(path, text);
-        fs::set_permissions(self.at(path), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    fn read(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.at(path)).ok()
-    }
-
-    /// `claim` in `folder`.
-    #[track_caller]
-    fn say(&self, folder: &str, line: &str) -> Said {
-        let mut command = self.world.claim();
-        said(command.args(line.split(' ')).current_dir(self.at(folder)).env_remove("CLAIMS_DIR"))
-    }
-
-    #[track_caller]
-    fn yes(&self, folder: &str, line: &str) -> Said {
-        let said = self.say(folder, line);
-        assert_eq!(said.exit, 0, "{line}: {said:?}");
-        said
-    }
-
-    /// git as the owner `bob`, with the binary where hooks find it.
-    fn try_git(&self, folder: &str, arguments: &[&str]) -> Said {
-        let bin = Path::new(env!("CARGO_BIN_EXE_claim")).parent().unwrap();
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-        let mut command = self.world.clean("git");
-        command
-            .args(["-c", "user.name=t", "-c", "user.email=t@t"])
-            .args(arguments)
-            .current_dir(self.at(folder));
-        command
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("PATH", path)
-            .env_remove("CLAIMS_DIR")
-            .env("CLAIM_OWNER", "bob");
-        said(&mut command)
-    }
-
-    #[track_caller]
-    fn git(&self, folder: &str, arguments: &[&str]) -> Said {
-        let said = self.try_git(folder, arguments);
-        assert_eq!(said.exit, 0, "git {arguments:?}: {said:?}");
-        said
-    }
-
-    #[track_caller]
-    fn no_git(&self, folder: &str, arguments: &[&str]) -> Said {
-        let said = self.try_git(folder, arguments);
-        assert_ne!(said.exit, 0, "git {arguments:?}: {said:?}");
-        said
-    }
-}
-
 #[test]
 fn twice_is_as_once_and_removed_is_as_before() {
     let repo = Repo::new();
     for (target, file) in FILES {
         let (path, setup) = (format!("main/{file}"), format!("setup {target}"));
-        assert_eq!(repo.say("main", &format!("{setup} --check")).exit, 1);
+        assert_eq!(repo.say("main", "", &format!("{setup} --check")).exit, 1);
         let printed = repo.yes("main", &format!("{setup} --print")).out;
         assert_eq!(repo.read(&path), None, "{target}: --check or --print wrote");
         assert!(repo.yes("main/src", &setup).line().starts_with("WROTE "));
@@ -123,7 +43,7 @@ fn twice_is_as_once_and_removed_is_as_before() {
             ),
         )
         .unwrap();
-        let drifted = repo.say("main", &format!("{setup} --check"));
+        let drifted = repo.say("main", "", &format!("{setup} --check"));
         assert!(drifted.exit == 1 && drifted.line().starts_with("DRIFT "), "{target}: {drifted:?}");
         repo.yes("main", &setup);
         assert_eq!(repo.read(&path).unwrap(), written, "{target}");
@@ -160,7 +80,7 @@ fn what_is_not_ours_keeps_its_bytes_and_its_permissions() {
 fn what_is_not_understood_is_refused_in_one_line_and_left() {
     let repo = Repo::new();
     let refused = |target: &str| {
-        let said = repo.say("main", &format!("setup {target}"));
+        let said = repo.say("main", "", &format!("setup {target}"));
         assert_eq!(
             (said.exit, said.out.as_str(), said.err.lines().count()),
             (2, "", 1),
@@ -201,16 +121,16 @@ fn a_commit_in_any_worktree_is_guarded() {
     repo.yes("side", "setup git");
     assert!(repo.read("main/.git/hooks/pre-commit").unwrap().contains("claim guard git pre-commit"));
     repo.yes("main", "setup git --check");
-    repo.yes("main", "acquire a --owner alice --path src/a");
-    repo.git("side", &["mv", "src/a", "moved"]);
+    repo.yes("main", "acquire a --owner alice --path src/a.rs");
+    repo.git("side", &["mv", "src/a.rs", "moved"]);
     let refused = repo.no_git("side", &["commit", "-q", "-m", "moved"]);
     assert!(refused.err.contains("reserved by alice with a"), "{refused:?}");
     repo.git("side", &["reset", "-q", "--hard"]);
-    repo.write("side/src/b", "bob's\n");
+    repo.write("side/src/b.rs", "bob's\n");
     repo.git("side", &["commit", "-qam", "b"]);
-    repo.write("main/src/a", "bob's\n");
+    repo.write("main/src/a.rs", "bob's\n");
     repo.no_git("main", &["commit", "-qam", "all of it"]);
-    repo.git("main", &["checkout", "-q", "src/a"]);
+    repo.git("main", &["checkout", "-q", "src/a.rs"]);
     for (n, name) in ["new\nline", "\u{e4}\"\\octal"].into_iter().enumerate() {
         repo.yes("main", &format!("acquire odd{n} --owner alice --path odd{n}"));
         repo.write(&format!("side/odd{n}/{name}"), "x");
@@ -220,7 +140,7 @@ fn a_commit_in_any_worktree_is_guarded() {
     }
     // A merge brings what others have committed, and is nobody's fault.
     repo.git("side", &["checkout", "-q", "-b", "hers", "HEAD~1"]);
-    repo.write("side/src/a", "alice's\n");
+    repo.write("side/src/a.rs", "alice's\n");
     repo.git("side", &["commit", "-q", "--no-verify", "-am", "alice's"]);
     repo.git("side", &["checkout", "-q", "side"]);
     repo.git("side", &["merge", "-q", "--no-edit", "hers"]);
@@ -240,17 +160,17 @@ fn a_hook_that_is_there_runs_too_and_its_failure_counts() {
     repo.git("main", &["push", "-q", "origin", "main"]);
     fs::remove_file(repo.at("main/ran")).unwrap();
     repo.yes("main", "setup git");
-    repo.yes("main", "acquire a --owner alice --path src/a");
-    repo.write("main/src/b", "new\n");
+    repo.yes("main", "acquire a --owner alice --path src/a.rs");
+    repo.write("main/src/b.rs", "new\n");
     repo.git("main", &["commit", "-qam", "b"]);
     let head = repo.git("main", &["rev-parse", "HEAD"]).line().to_owned();
     repo.git("main", &["push", "-q", "origin", "main"]);
     assert_eq!(repo.read("main/ran").unwrap(), format!("commit\npush {head}\n"));
     repo.write("main/fail", "");
-    repo.write("main/src/b", "newer\n");
+    repo.write("main/src/b.rs", "newer\n");
     repo.no_git("main", &["commit", "-qam", "b"]);
     fs::remove_file(repo.at("main/fail")).unwrap();
-    repo.write("main/src/a", "bob's\n");
+    repo.write("main/src/a.rs", "bob's\n");
     repo.no_git("main", &["commit", "-qam", "a"]);
     repo.git("main", &["commit", "-q", "--no-verify", "-am", "a"]);
     let refused = repo.no_git("main", &["push", "-q", "origin", "main"]);
@@ -273,15 +193,15 @@ fn a_hook_that_is_no_shell_script_is_put_aside_and_runs_after_ours() {
     repo.yes("main", "setup git --check");
     repo.yes("main", "setup git");
     assert_eq!(repo.read("main/.git/hooks/pre-commit").unwrap(), ours);
-    repo.yes("main", "acquire a --owner alice --path src/a");
-    repo.write("main/src/b", "new\n");
+    repo.yes("main", "acquire a --owner alice --path src/a.rs");
+    repo.write("main/src/b.rs", "new\n");
     repo.git("main", &["commit", "-qam", "b"]);
     assert_eq!(repo.read("main/ran").unwrap(), "ran\n");
-    repo.write("main/src/a", "bob's\n");
+    repo.write("main/src/a.rs", "bob's\n");
     repo.no_git("main", &["commit", "-qam", "a"]);
     repo.git("main", &["checkout", "-q", "."]);
     repo.write("main/fail", "yes\n");
-    repo.write("main/src/b", "newer\n");
+    repo.write("main/src/b.rs", "newer\n");
     repo.no_git("main", &["commit", "-qam", "b"]);
     repo.yes("main", "setup git --remove");
     assert_eq!(repo.read("main/.git/hooks/pre-commit").unwrap(), hook);
@@ -293,6 +213,113 @@ fn a_hook_that_is_no_shell_script_is_put_aside_and_runs_after_ours() {
 }
 
 #[test]
+fn a_hook_that_is_a_link_or_no_text_is_put_aside_and_runs_too() {
+    let repo = Repo::new();
+    repo.program("main/tools/hook", "#!/bin/sh\necho ran >>ran\n[ ! -e fail ]\n");
+    let (hook, aside) = ("main/.git/hooks/pre-commit", "main/.git/hooks/pre-commit.before-claim");
+    let by_link = || symlink("../../tools/hook", repo.at(hook)).unwrap();
+    let binary = || assert!(fs::copy("/bin/true", repo.at(hook)).unwrap() > 0);
+    for (n, make) in [&by_link as &dyn Fn(), &binary].into_iter().enumerate() {
+        make();
+        let (was_link, bytes) = (repo.at(hook).is_symlink(), fs::read(repo.at(hook)).unwrap());
+        repo.yes("main", "setup git");
+        assert!(!repo.at(hook).is_symlink() && repo.read(hook).unwrap().contains("claim guard"));
+        repo.yes("main", "setup git --check");
+        repo.yes("main", "setup git");
+        repo.yes("main", &format!("acquire n{n} --owner alice --path src/a.rs --force again"));
+        repo.write("main/src/b.rs", &format!("new {n}\n"));
+        repo.git("main", &["commit", "-qam", "b"]);
+        repo.write("main/src/a.rs", &format!("bob's {n}\n"));
+        repo.no_git("main", &["commit", "-qam", "a"]);
+        repo.git("main", &["checkout", "-q", "."]);
+        repo.yes("main", "cancel n0 --owner alice");
+        repo.yes("main", "setup git --remove");
+        assert_eq!((repo.at(hook).is_symlink(), fs::read(repo.at(hook)).unwrap()), (was_link, bytes));
+        assert!(fs::symlink_metadata(repo.at(aside)).is_err());
+        fs::remove_file(repo.at(hook)).unwrap();
+    }
+    assert_eq!(repo.read("main/ran").unwrap(), "ran\n", "the hook of the refused commit is not reached");
+    // What was put aside is gone: a hook that is not there stops no commit.
+    by_link();
+    repo.yes("main", "setup git");
+    fs::remove_file(repo.at(aside)).unwrap();
+    assert_eq!(repo.say("main", "", "setup git --check").exit, 1);
+    repo.yes("main", "setup git");
+    repo.write("main/src/b.rs", "newest\n");
+    repo.git("main", &["commit", "-qam", "b"]);
+    symlink("nowhere", repo.at("main/.git/hooks/pre-push.x")).unwrap();
+    fs::rename(repo.at("main/.git/hooks/pre-push.x"), repo.at("main/.git/hooks/pre-push")).unwrap();
+    assert_eq!(repo.say("main", "", "setup git").exit, 2, "a link that leads nowhere");
+}
+
+#[test]
+fn what_may_not_be_written_is_left_and_what_is_left_empty_goes() {
+    let repo = Repo::new();
+    let settings = "main/.claude/settings.json";
+    repo.write(settings, "{}\n");
+    fs::set_permissions(repo.at(settings), fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = repo.say("main", "", "setup claude-code");
+    assert!(refused.exit == 2 && refused.err.contains("it is read-only"), "{refused:?}");
+    assert_eq!(repo.read(settings).unwrap(), "{}\n");
+    let drift = repo.say("main", "", "setup claude-code --check");
+    assert!(drift.exit == 1 && drift.err.contains("`claim setup claude-code` writes it"), "{drift:?}");
+    repo.write("main/.github/other", "kept");
+    for target in ["cursor", "github-actions"] {
+        repo.yes("main", &format!("setup {target}"));
+        repo.yes("main", &format!("setup {target} --remove"));
+    }
+    assert!(!repo.at("main/.cursor").exists() && !repo.at("main/.github/workflows").exists());
+    assert!(repo.at("main/.github/other").exists());
+    repo.yes("main", "setup git");
+    repo.yes("main", "setup git --remove");
+    assert!(repo.at("main/.git/hooks").exists());
+}
+
+/// As husky has them: the hooks that git finds run those that people write, by `sh -e`.
+#[test]
+fn huskys_own_folder_is_left_to_husky() {
+    let repo = Repo::new();
+    for hook in ["pre-commit", "pre-push"] {
+        repo.program(&format!("main/.husky/_/{hook}"), "#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"");
+    }
+    repo.write("main/.husky/_/h", "s=$(dirname \"$(dirname \"$0\")\")/$(basename \"$0\")\n[ ! -f \"$s\" ] && exit 0\nsh -e \"$s\" \"$@\"\n");
+    let theirs = "echo ran >>ran\n";
+    repo.write("main/.husky/pre-commit", theirs);
+    repo.git("main", &["config", "core.hooksPath", ".husky/_"]);
+    let generated = repo.read("main/.husky/_/pre-commit");
+    let said = repo.yes("main", "setup git");
+    assert!(said.out.contains(".husky/pre-commit") && said.err.contains("commit them"), "{said:?}");
+    assert_eq!(repo.read("main/.husky/_/pre-commit"), generated);
+    repo.yes("main", "setup git --check");
+    repo.yes("main", "acquire a --owner alice --path src/a.rs");
+    repo.write("main/src/b.rs", "bob's\n");
+    repo.git("main", &["commit", "-qam", "b"]);
+    assert_eq!(repo.read("main/ran").unwrap(), "ran\n");
+    repo.write("main/src/a.rs", "bob's\n");
+    repo.no_git("main", &["commit", "-qam", "a"]);
+    repo.yes("main", "setup git --remove");
+    assert_eq!(repo.read("main/.husky/pre-commit").unwrap(), theirs);
+    assert_eq!(repo.read("main/.husky/pre-push"), None);
+}
+
+#[test]
+fn whose_hooks_they_are_is_said_where_they_are_not_the_repositorys() {
+    let repo = Repo::new();
+    assert_eq!(repo.yes("main", "setup git").err, "");
+    for (path, words) in [
+        ("hooks", "each worktree has hooks of its own"),
+        (repo.at("elsewhere").to_str().unwrap(), "other repositories may use them, too"),
+    ] {
+        repo.git("main", &["config", "core.hooksPath", path]);
+        let said = repo.yes("main", "setup git");
+        assert!(said.err.contains(words), "{path}: {said:?}");
+        assert!(!repo.yes("main", "setup codex").err.contains(words));
+    }
+    repo.git("main", &["config", "core.hooksPath", repo.at("main/.git/hooks").to_str().unwrap()]);
+    assert_eq!(repo.yes("main", "setup git").err, "");
+}
+
+#[test]
 fn hooks_are_where_the_configuration_says() {
     let repo = Repo::new();
     repo.git("main", &["config", "core.hooksPath", ".husky"]);
@@ -300,7 +327,7 @@ fn hooks_are_where_the_configuration_says() {
     assert!(repo.read("main/.husky/pre-commit").is_some());
     assert_eq!(repo.read("main/.git/hooks/pre-commit"), None);
     repo.yes("main", "acquire a --owner alice --path src");
-    repo.write("main/src/a", "bob's\n");
+    repo.write("main/src/a.rs", "bob's\n");
     repo.no_git("main", &["commit", "-qam", "a"]);
 }
 
@@ -308,7 +335,7 @@ fn hooks_are_where_the_configuration_says() {
 fn without_the_program_a_hook_stops_nothing() {
     let repo = Repo::new();
     repo.yes("main", "setup git");
-    repo.write("main/src/a", "new\n");
+    repo.write("main/src/a.rs", "new\n");
     let mut command = repo.world.clean("git");
     command
         .args(["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "a"])

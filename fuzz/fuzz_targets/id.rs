@@ -81,6 +81,10 @@ impl Files for OneName {
         unreachable()
     }
 
+    fn exchange(&self, _from: &str, _to: &str) -> io::Result<()> {
+        unreachable()
+    }
+
     fn link(&self, _from: &str, _to: &str) -> io::Result<()> {
         unreachable()
     }

@@ -5,7 +5,7 @@ use std::env::{self, VarError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use claimdir::locate::{self, Located, Owner, Places, Tree};
+use claimdir::locate::{self, Located, Owner, Places, Tree, Why};
 use claimdir::store::files::Options;
 use claimdir::{Code, Directory, Error, Name, NodeId, Rate, ReceiptKey, RepoPath, Resources, Result, Scope};
 
@@ -17,12 +17,19 @@ pub(crate) struct Context {
     pub(crate) global: Global,
     located: OnceCell<Located>,
     noted: OnceCell<String>,
+    missing: OnceCell<String>,
     evaluated: OnceCell<()>,
 }
 
 impl Context {
     pub(crate) fn new(global: Global) -> Context {
-        Context { global, located: OnceCell::new(), noted: OnceCell::new(), evaluated: OnceCell::new() }
+        Context {
+            global,
+            located: OnceCell::new(),
+            noted: OnceCell::new(),
+            missing: OnceCell::new(),
+            evaluated: OnceCell::new(),
+        }
     }
 
     /// A shell evaluates what this command prints.
@@ -152,6 +159,9 @@ impl Context {
     /// Opens the claim directory.
     pub(crate) fn directory(&self) -> Result<Directory> {
         let located = self.located()?;
+        if !located.exists && matches!(located.why, Why::Argument | Why::Variable) {
+            let _ = self.missing.set(missing(&located.path, &located.why));
+        }
         self.open(located)
     }
 
@@ -226,10 +236,11 @@ impl Context {
         with_receipt(self.directory_to_write()?, once)
     }
 
-    /// A note on the directory, for standard error, if it is there now and was not before.
+    /// A note on the directory, for standard error: it is there now and was not before, or is not there though it was named.
     pub(crate) fn note(&self) -> Option<&str> {
-        let noted = self.noted.get()?;
-        self.dir().is_some_and(|dir| dir.is_dir()).then_some(noted)
+        let is_there = self.dir().is_some_and(|dir| dir.is_dir());
+        let note = if is_there { &self.noted } else { &self.missing };
+        note.get().map(String::as_str)
     }
 
     /// Whose the claims are.
@@ -258,6 +269,10 @@ fn with_receipt(directory: Directory, once: &Once) -> Result<Directory> {
         Some(key) => Ok(directory.with_receipt(ReceiptKey::new(key)?)),
         None => Ok(directory),
     }
+}
+
+fn missing(path: &Path, why: &Why) -> String {
+    format!("there is no claim directory at {} yet ({why})", harmless(&path.to_string_lossy()))
 }
 
 fn made(path: &Path) -> String {

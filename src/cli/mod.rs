@@ -28,6 +28,7 @@ mod text;
 mod watch;
 mod work;
 
+use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
@@ -61,10 +62,20 @@ fn names_run() -> bool {
     })
 }
 
-/// As `Args::try_parse` does, but what clap built is left to the end of the process, which is near: taking it
-/// apart would be a tenth of the instructions of a whole `acquire`.
+/// As `Args::try_parse` does, but sooner.
+///
+/// First only those commands are described whose names are among the words: describing all of them costs more
+/// instructions than most commands do. Whatever can't be understood so is parsed with all, which know what to say.
 fn parse() -> Result<Args, clap::Error> {
-    let mut command = ManuallyDrop::new(Args::command());
-    let mut matches = ManuallyDrop::new(command.try_get_matches_from_mut(std::env::args_os())?);
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let is_asked = |name: &str| words.iter().any(|word| word == name);
+    parsed(Args::brief(is_asked), &words).or_else(|_| parsed(Args::command(), &words))
+}
+
+/// What clap built is left to the end of the process, which is near: taking it apart would be a tenth of the
+/// instructions of a whole `acquire`.
+fn parsed(command: clap::Command, words: &[OsString]) -> Result<Args, clap::Error> {
+    let mut command = ManuallyDrop::new(command);
+    let mut matches = ManuallyDrop::new(command.try_get_matches_from_mut(words)?);
     Args::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }

@@ -215,10 +215,12 @@ impl Report {
         self
     }
 
-    /// What to do next.
     /// Of an id that is no node's, which one may have been meant.
     pub(crate) fn suggest(mut self, context: &Context) -> Report {
-        let is_unknown = self.fields.get("code").is_some_and(|code| *code == Code::NotFound.name());
+        let is = |name: &str, value: Value| self.fields.get(name) == Some(&value);
+        // A token shown to a node that is not there is stale.
+        let is_unknown = is("code", json!(Code::NotFound.name()))
+            || (is("code", json!(Code::StaleClaim.name())) && is("version", json!(0)));
         let asked = self.fields.get("id").filter(|_| is_unknown).and_then(Value::as_str);
         let Some(asked) = asked.and_then(|id| NodeId::new(id).ok()) else { return self };
         let ids = context.directory().and_then(|directory| directory.ids()).unwrap_or_default();
@@ -230,6 +232,7 @@ impl Report {
         self
     }
 
+    /// What to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Report {
         self.hint = Some(hint.into());
         self

@@ -21,6 +21,13 @@ pub(crate) fn like<'a>(asked: &NodeId, ids: &'a [NodeId]) -> Option<&'a NodeId> 
     best.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, id)| id)
 }
 
+/// The word most like `asked`, if one is like it at all.
+pub(crate) fn word<'a>(asked: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let alike = words.map(|word| (strsim::normalized_damerau_levenshtein(asked, word), word));
+    let best = alike.filter(|(alike, _)| *alike >= ALIKE).max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.map(|(_, word)| word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

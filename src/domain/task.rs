@@ -36,6 +36,8 @@ pub struct Submission {
 impl Submission {
     /// Without anything said: 5 attempts.
     pub const DEFAULT_ATTEMPTS: u64 = 5;
+    /// The most attempts that a task may get.
+    pub const MAX_ATTEMPTS: u64 = 1_000_000;
 
     /// A task submitted by `owner`, without input and free to be taken at once.
     pub fn by(owner: impl Into<String>) -> Submission {
@@ -57,10 +59,14 @@ impl Submission {
         }
     }
 
-    /// What a person reads.
-    pub fn title(mut self, title: impl Into<String>) -> Submission {
-        self.title = Some(title.into());
-        self
+    /// What a person reads: at most [`Task::MAX_TITLE`] bytes ([`Code::Usage`](crate::Code::Usage)).
+    pub fn title(mut self, title: impl Into<String>) -> Result<Submission> {
+        let title = title.into();
+        if title.len() > Task::MAX_TITLE {
+            return Err(Error::usage(format!("a title has at most {} bytes", Task::MAX_TITLE)));
+        }
+        self.title = Some(title);
+        Ok(self)
     }
 
     /// What a worker gets. It makes the task what it is: another input under the same id is refused.
@@ -118,8 +124,9 @@ impl Submission {
 
     /// How many attempts it gets: 1 to 1,000,000.
     pub fn max_attempts(mut self, attempts: u64) -> Result<Submission> {
-        if !(1..=1_000_000).contains(&attempts) {
-            return Err(Error::usage(format!("a task gets 1 to 1000000 attempts, not {attempts}")));
+        let most = Submission::MAX_ATTEMPTS;
+        if !(1..=most).contains(&attempts) {
+            return Err(Error::usage(format!("a task gets 1 to {most} attempts, not {attempts}")));
         }
         self.max_attempts = attempts;
         Ok(self)

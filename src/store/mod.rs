@@ -104,6 +104,13 @@ pub trait Store: Send + Sync {
     /// bytes, provided that no bytes are ever written twice. `new` is not empty.
     fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced>;
 
+    /// Is another just replacing this cell, as far as that can be told at once? A hint, for who can do something else
+    /// instead.
+    fn is_in_hand(&self, key: &Key) -> Result<bool> {
+        let _ = key;
+        Ok(false)
+    }
+
     /// Makes sure that what stands at `key` survives a power cut, whoever wrote it.
     fn confirm(&self, key: &Key) -> Result<()>;
 

@@ -100,6 +100,13 @@ impl Disk {
         Ok(())
     }
 
+    pub fn exchange(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let (one, other) = (self.must_find(from)?, self.must_find(to)?);
+        self.set(from, Some(Entry::File(other)));
+        self.set(to, Some(Entry::File(one)));
+        Ok(())
+    }
+
     pub fn link(&mut self, from: &str, to: &str) -> io::Result<()> {
         let inode = self.must_find(from)?;
         self.must_be_free(to)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use claimdir::store::files::{Entry, Files};
 
-use super::disk::hash_of;
+use super::disk::{Disk, hash_of};
 use super::rules::{Call, Fault, Kind, STEP_MS};
 use super::state::State;
 use super::world::World;
@@ -65,6 +65,22 @@ impl SimFiles {
     ) -> io::Result<()> {
         self.step(Call::on(kind, path), |state| Ok(act(state)))
     }
+
+    fn renamed(
+        &self,
+        from: &str,
+        to: &str,
+        rename: impl FnOnce(&mut Disk, &str, &str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.step(Call { kind: Kind::Rename, path: from, to }, |state| {
+            let old = state.disk.read(to).map(<[u8]>::to_vec);
+            let done = rename(&mut state.disk, from, to);
+            if done.is_ok() {
+                state.moved(self.me, from, to, old)?;
+            }
+            Ok(done)
+        })
+    }
 }
 
 impl Files for SimFiles {
@@ -102,14 +118,11 @@ impl Files for SimFiles {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.step(Call { kind: Kind::Rename, path: from, to }, |state| {
-            let old = state.disk.read(to).map(<[u8]>::to_vec);
-            let done = state.disk.rename(from, to);
-            if done.is_ok() {
-                state.moved(self.me, from, to, old)?;
-            }
-            Ok(done)
-        })
+        self.renamed(from, to, Disk::rename)
+    }
+
+    fn exchange(&self, from: &str, to: &str) -> io::Result<()> {
+        self.renamed(from, to, Disk::exchange)
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {

@@ -131,6 +131,9 @@ impl Store for SimStore {
     fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced> {
         self.engine.replace(key, expected, new)
     }
+    fn is_in_hand(&self, key: &Key) -> Result<bool> {
+        self.engine.is_in_hand(key)
+    }
     fn confirm(&self, key: &Key) -> Result<()> {
         self.engine.confirm(key)
     }

@@ -5,11 +5,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 pub mod fake;
+pub mod repo;
 pub mod stops;
 pub mod turns;
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -282,6 +283,14 @@ impl Said {
 #[track_caller]
 pub fn said(command: &mut Command) -> Said {
     Said::of(command.output().unwrap())
+}
+
+/// What `command` says to this on its standard input.
+pub fn fed(mut command: Command, bytes: &[u8]) -> Said {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(bytes);
+    Said::of(child.wait_with_output().unwrap())
 }
 
 /// Starts all of `commands` and lets them go at the same moment, once each has come to the barrier.

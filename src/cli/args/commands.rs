@@ -22,6 +22,28 @@ macro_rules! commands {
         }
 
         impl Command {
+            /// Describes those to the parser of whose names `is_asked` says yes.
+            pub(crate) fn describe(parent: clap::Command, is_asked: impl Fn(&str) -> bool) -> clap::Command {
+                let mut parent = parent.subcommand_required(true).arg_required_else_help(true);
+                $(if std::iter::once($name).chain($others).any(&is_asked) {
+                    parent = parent.subcommand(
+                        clap::Command::new($name)
+                            .about(concat!($($about),+).trim_start())
+                            .visible_aliases($others)
+                            // Arguments that several commands share bring comments of their own.
+                            .defer(|command| {
+                                let command = <$args>::augment_args(command)
+                                    .about(concat!($($about),+).trim_start());
+                                match now::after($name) {
+                                    Some(text) => command.after_help(text),
+                                    None => command,
+                                }
+                            }),
+                    );
+                })+
+                parent
+            }
+
             /// Does what was asked for.
             pub(crate) fn run(self, context: &Context) -> Result<Report> {
                 match self {
@@ -32,18 +54,7 @@ macro_rules! commands {
 
         impl Subcommand for Command {
             fn augment_subcommands(parent: clap::Command) -> clap::Command {
-                parent.subcommand_required(true).arg_required_else_help(true)
-                $(.subcommand(
-                    clap::Command::new($name)
-                        .about(concat!($($about),+).trim_start())
-                        .visible_aliases($others)
-                        // Arguments that several commands share bring comments of their own.
-                        .defer(|command| {
-                            <$args>::augment_args(command)
-                                .about(concat!($($about),+).trim_start())
-                                .long_about(None)
-                        }),
-                ))+
+                Command::describe(parent, |_| true)
             }
 
             fn augment_subcommands_for_update(parent: clap::Command) -> clap::Command {
@@ -166,6 +177,8 @@ commands! {
     Completions(Completions), "completions", NONE => guide::completions;
     /// Print a manual page: `claim man | man -l -`
     Man(Man), "man", NONE => guide::man;
-    /// Say what this build can do: commands, options, codes, limits
+    /// Say all about a command: `claim help mail send`
+    Help(Help), "help", NONE => guide::help;
+    /// Say what this build can do: commands, options, variables, codes, limits
     Capabilities(Nothing), "capabilities", NONE => guide::capabilities;
 }

@@ -22,6 +22,14 @@ pub(crate) enum Shell {
     Zsh,
 }
 
+/// `claim help`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Help {
+    /// Of this command, such as `acquire` or `mail send`; else of the program as a whole
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
 /// `claim man`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Man {

@@ -1,5 +1,6 @@
 //! The arguments of `claim log`.
 
+use super::number::number;
 use claimdir::time::{When, parse_when};
 
 /// Show what happened, the oldest first: to one node, to a scope's, to all.
@@ -22,6 +23,6 @@ pub(crate) struct Log {
     #[arg(long, value_name = "WHEN", value_parser = parse_when)]
     pub(crate) since: Option<When>,
     /// Only the newest so many; with --follow, of what was there before
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<usize>(0..=u64::MAX))]
     pub(crate) limit: Option<usize>,
 }

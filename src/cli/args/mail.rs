@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Subcommand;
 
 use super::Once;
+use super::number::number;
 use claimdir::time::parse_duration;
 
 #[derive(clap::Args, Debug)]
@@ -60,7 +61,7 @@ pub(crate) struct MailRead {
     #[arg(long = "as", value_name = "READER")]
     pub(crate) by: Option<String>,
     /// At most so many messages
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, value_parser = number::<u64>(1..=u64::MAX))]
     pub(crate) limit: u64,
     /// Wait until there is something to read
     #[arg(long, value_name = "5m", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = parse_duration)]
@@ -73,7 +74,7 @@ pub(crate) struct MailAck {
     #[arg(value_name = "BOX")]
     pub(crate) of: String,
     /// The last message that you have dealt with
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub(crate) number: u64,
     #[command(flatten)]
     pub(crate) once: Once,

@@ -8,6 +8,8 @@ mod list;
 mod log;
 mod mail;
 mod mcp;
+mod now;
+mod number;
 mod page;
 mod pool;
 mod prime;
@@ -25,7 +27,7 @@ use clap::{ArgAction, Parser};
 pub(crate) use commands::Command;
 pub(crate) use control::{Block, Cancel, Named, Note, Outcome, Subscriber};
 pub(crate) use guard::{Agent, GitHook, Guard, GuardCommand, GuardGit, GuardPath};
-pub(crate) use guide::{Completions, Man, Shell};
+pub(crate) use guide::{Completions, Help, Man, Shell};
 pub(crate) use list::{Filter, Format, Graph, List, Order, StateFilter};
 pub(crate) use log::Log;
 pub(crate) use mail::{Mail, MailAck, MailCommand, MailList, MailRead, MailSend};
@@ -38,6 +40,8 @@ pub(crate) use setup::{Setup, Target};
 pub(crate) use task::{Add, Reject, Retry, Review};
 pub(crate) use watch::Watch;
 
+use number::number;
+
 use claimdir::time::{parse_duration, parse_lease};
 use claimdir::{Error, Result};
 
@@ -47,7 +51,7 @@ use claimdir::{Error, Result};
 /// Exit codes: 0 yes; 1 no, somebody else's or nothing there; 2 wrong usage; 3 fenced, stop working;
 /// 4 refused, it contradicts what is recorded; 5 waited in vain; 6 the store; 7 no claim directory, or two.
 #[derive(Parser, Debug)]
-#[command(name = "claim", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "claim", version, disable_help_subcommand = true, max_term_width = 100, after_help = now::FIRST)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -55,34 +59,49 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+impl Args {
+    /// For the parser: those commands of whose names `is_asked` says yes, and no more than it takes to understand them.
+    pub(crate) fn brief(is_asked: impl Fn(&str) -> bool) -> clap::Command {
+        let command = clap::Command::new("claim").disable_help_subcommand(true);
+        Command::describe(<Global as clap::Args>::augment_args(command), is_asked)
+    }
+}
+
+/// What a process's number fits into.
+const MAX_PID: u64 = i32::MAX as u64;
+
+/// Where the help has those.
+const EVERYWHERE: &str = "Everywhere";
+
 /// What goes with every command, before or after its name.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Global {
     /// The claim directory, or etcd://HOST:PORT/PREFIX; else $CLAIMS_DIR, else the repository's, else the nearest .claims upwards
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Who claims, a name for people; else $CLAIM_OWNER, else an agent's session, else user@host:worktree. For `list`,
     /// `watch` and `graph`: only what this owner holds
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "NAME")]
     pub(crate) owner: Option<String>,
     /// The scope that ids are in, unless they name one: the node x in it is @NAME/x. `next` takes its tasks only,
     /// `list` lists its nodes; else $CLAIM_SCOPE, else none
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "NAME")]
     pub(crate) scope: Option<String>,
-    /// Answer with exactly one JSON object on standard output
-    #[arg(long, global = true)]
+    /// Answer with exactly one JSON object on standard output. Of `run`, whose standard output is its command's, it is on
+    /// standard error; `log --follow` has an object a line
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(crate) json: bool,
     /// No line and no notes; the exit code is the answer. Errors are still told
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = EVERYWHERE)]
     pub(crate) quiet: bool,
     /// Don't wait for the disk: for tests and scratch directories
-    #[arg(long, global = true, env = "CLAIM_NO_SYNC", value_parser = parse_switch, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "CLAIM_NO_SYNC", value_parser = parse_switch, action = ArgAction::SetTrue)]
     pub(crate) no_sync: bool,
     /// Use a directory that other machines may write too, where a claim may get two winners
-    #[arg(long, global = true, env = "CLAIM_ALLOW_SHARED_FS", value_parser = parse_switch, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "CLAIM_ALLOW_SHARED_FS", value_parser = parse_switch, action = ArgAction::SetTrue)]
     pub(crate) allow_shared_fs: bool,
     /// On etcd: how far apart the clocks of all machines may be, the same on all of them; else $CLAIM_MAX_SKEW, else 2s
-    #[arg(long, global = true, value_name = "2s", value_parser = parse_duration)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "2s", value_parser = parse_duration)]
     pub(crate) max_skew: Option<Duration>,
 }
 
@@ -166,7 +185,7 @@ pub(crate) struct Taking {
     #[command(flatten)]
     pub(crate) terms: Terms,
     /// Only if the record is at this version; 0 for a node that nobody has owned
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub(crate) seen: Option<u64>,
     /// Take it from a live holder, or although it is blocked; the reason is recorded
     #[arg(long, value_name = "REASON")]
@@ -193,10 +212,10 @@ pub(crate) struct Manner {
     #[command(flatten)]
     pub(crate) once: Once,
     /// End the claim early when this process ends
-    #[arg(long, value_name = "PID", conflicts_with = "until_exit")]
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = number::<u32>(1..=MAX_PID), conflicts_with = "until_exit")]
     pub(crate) while_pid: Option<u32>,
     /// Let the claim live as long as this process does, renewed or not
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = number::<u32>(1..=MAX_PID))]
     pub(crate) until_exit: Option<u32>,
     /// Say what would happen, and write nothing
     #[arg(long, conflicts_with_all = ["wait", "export"])]
@@ -288,16 +307,18 @@ pub(crate) struct Run {
 /// signal, they are stopped and their tasks given back. A clean end is exit 0; 126 the command can't be executed, 127 it
 /// was not found.
 #[derive(clap::Args, Debug)]
+// It waits anyway, and says so to who asks for it.
+#[command(mut_arg("wait", |wait| wait.hide(true)))]
 pub(crate) struct Work {
     #[command(flatten)]
     pub(crate) lane: Lane,
     #[command(flatten)]
     pub(crate) terms: Terms,
     /// How many commands at a time: 1 to 256
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = number::<u16>(1..=256))]
     pub(crate) concurrency: u16,
     /// End after so many tasks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(1..=u64::MAX))]
     pub(crate) max: Option<u64>,
     /// End when there has been nothing to take for so long, at once unless said: --idle-exit=10s. Else wait for ever
     #[arg(long, value_name = "0s", num_args = 0..=1, require_equals = true, default_missing_value = "0s", value_parser = parse_duration)]

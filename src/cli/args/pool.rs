@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::number::number;
 use super::{OnLost, Once, Run, Taking, Terms};
 
 #[derive(clap::Args, Debug)]
@@ -33,7 +34,7 @@ pub(crate) struct PoolSet {
     /// The pool
     pub(crate) name: String,
     /// How many slots: 1 to 10000. Fewer than are in use take nothing away, and refuse new ones
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub(crate) slots: u64,
 }
 

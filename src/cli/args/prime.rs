@@ -4,8 +4,11 @@ use clap::ValueEnum;
 
 use super::Agent;
 
-/// Tell an agent what it must know: less than 2 KB, the most important first, with what it holds, what is next and which
-/// mail waits. Where no claim directory is used it says nothing.
+/// Tell an agent what it must know.
+///
+/// It is less than 2 KB, the most important first: a claim that it has lost, what it holds, how to work, what is next and
+/// which mail waits. Where no claim directory is used it says nothing. If the state can't be read within a second, it says
+/// the rest.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Prime {
     /// For whom

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
+use super::number::number;
 use claimdir::time::parse_duration;
 
 #[derive(clap::Args, Debug)]
@@ -36,7 +37,7 @@ pub(crate) struct ScopeWait {
     /// The scope; else the one of --scope
     pub(crate) name: Option<String>,
     /// How many tasks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<u64>(1..=u64::MAX))]
     pub(crate) succeeded: u64,
     /// Then cancel the scope, with whatever has not ended
     #[arg(long)]

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use super::number::number;
 use super::{Held, Once, With};
+
+use claimdir::domain::{Submission, Task};
 use claimdir::time::{When, parse_duration, parse_when};
 
 #[derive(clap::Args, Debug)]
@@ -42,7 +45,7 @@ pub(crate) struct Add {
     /// What a worker gets: JSON, @FILE or - for standard input. Another input under the same id is refused
     #[arg(long, value_name = "JSON")]
     pub(crate) input: Option<String>,
-    /// What a person reads
+    /// What a person reads, of 1,024 bytes at most
     #[arg(long)]
     pub(crate) title: Option<String>,
     /// The queue that `next` takes it from
@@ -52,7 +55,8 @@ pub(crate) struct Add {
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
     /// How soon it is its turn: 0, which goes first, to 9
-    #[arg(long, value_name = "0-9", default_value_t = 5, allow_negative_numbers = true)]
+    #[arg(long, value_name = "0-9", default_value_t = 5, allow_negative_numbers = true,
+        value_parser = number::<u8>(0..=u64::from(Task::LAST_PRIORITY)))]
     pub(crate) priority: u8,
     /// Only once this task is done and, where it asks for it, accepted; it must have been added before
     #[arg(long, value_name = "ID")]
@@ -61,7 +65,8 @@ pub(crate) struct Add {
     #[command(flatten)]
     pub(crate) with: With,
     /// How many attempts it gets
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
+        value_parser = number::<u64>(1..=Submission::MAX_ATTEMPTS))]
     pub(crate) max_attempts: u64,
     /// Its outcome must be accepted by a reviewer
     #[arg(long)]
@@ -101,6 +106,6 @@ pub(crate) struct Review {
     #[arg(long)]
     pub(crate) allow_self: bool,
     /// Only of the outcome in this version of the record
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", allow_negative_numbers = true, value_parser = number::<u64>(0..=u64::MAX))]
     pub(crate) seen: Option<u64>,
 }

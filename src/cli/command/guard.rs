@@ -12,7 +12,7 @@ use crate::cli::args::{self, GitHook, Guard};
 use crate::cli::bounded::{Turn, bounded};
 use crate::cli::context::Context;
 use crate::cli::guard::call::{Call, denial, told_on_stdin};
-use crate::cli::guard::judge::{self, Judge, Verdict};
+use crate::cli::guard::judge::{self, Case, Judge, Verdict};
 use crate::cli::guard::{Mode, git};
 use crate::cli::json::line;
 use crate::cli::report::{Report, say, word};
@@ -69,14 +69,20 @@ impl Asked<'_> {
     }
 
     /// `None`: there is nothing to guard, and that has been answered.
-    fn judge(&mut self, session: Option<&str>) -> Option<Judge> {
-        match Judge::open(self.context, self.token.take(), session) {
-            Ok(Some(judge)) => return Some(judge),
-            Ok(None) => self.notes.clear(),
+    fn opened<T>(&mut self, opened: Result<T>, is_unused: impl Fn(&T) -> bool) -> Option<T> {
+        match opened {
+            Ok(opened) if !is_unused(&opened) => return Some(opened),
+            Ok(_) => self.notes.clear(),
             Err(error) => self.unclear(&error.to_string()),
         }
         self.say(allowed());
         None
+    }
+
+    /// Who judges `files`.
+    fn cases(&mut self, session: Option<&str>, files: &[OsString], through: bool) -> Option<Vec<Case>> {
+        let cases = judge::cases(self.context, self.token.take(), session, files, through);
+        self.opened(cases, Vec::is_empty)
     }
 
     fn verdict(&mut self, judged: Result<Verdict>) -> Vec<Refusal> {
@@ -115,35 +121,32 @@ impl Asked<'_> {
     }
 
     fn path(mut self, args: &args::GuardPath) {
-        let Some(judge) = self.judge(None) else { return };
-        let paths: Vec<_> = args.files.iter().filter_map(|file| judge.file(file)).collect();
-        let clashes = self.verdict(judge.judge(&paths));
+        let Some(cases) = self.cases(None, &args.files, true) else { return };
+        let clashes: Vec<Refusal> = cases.iter().flat_map(|case| self.verdict(case.judged())).collect();
         self.refuse(&clashes, None);
     }
 
     fn hook(mut self) {
         let call = told_on_stdin().and_then(|bytes| Call::parse(&bytes));
-        judge::go(call.as_ref().ok().and_then(|call| call.folder.as_deref()));
+        if let Some(folder) = call.as_ref().ok().and_then(|call| call.folder.as_deref()) {
+            judge::go(Path::new(folder));
+        }
         let session = call.as_ref().ok().and_then(|call| call.session.clone());
-        let Some(judge) = self.judge(session.as_deref()) else { return };
-        let written = match call {
-            Ok(call) => call.written(&Path::is_dir),
-            Err(why) => {
-                self.unclear(&why);
-                return self.say(allowed());
-            }
-        };
-        let paths: Vec<_> = written.files.iter().filter_map(|file| judge.file(file)).collect();
-        if let Some(why) = written.unclear {
+        let written = call.map(|call| call.written(&Path::is_dir));
+        let (files, through) =
+            written.as_ref().map_or((&[][..], false), |written| (&written.files, written.through));
+        let Some(cases) = self.cases(session.as_deref(), files, through) else { return };
+        if let Some(why) = written.map_or_else(Some, |written| written.unclear) {
             self.unclear(&why);
         }
-        let clashes = self.verdict(judge.judge(&paths));
+        let clashes: Vec<Refusal> = cases.iter().flat_map(|case| self.verdict(case.judged())).collect();
         match clashes.first() {
             Some(clash) if self.mode == Mode::Refuse => self.deny(clash),
             _ => self.refuse(&clashes, None),
         }
         // After the answer: whatever becomes of this, it stands.
-        match judge.renew(self.context) {
+        let Some(here) = cases.iter().find(|case| case.is_here) else { return };
+        match here.judge.renew(self.context) {
             Ok(None) => {}
             Ok(Some(lost)) => say(&[format!("claim guard: {}", sentence(&lost))]),
             Err(error) => say(&[format!("claim guard: not renewed: {}", harmless(&error.to_string()))]),
@@ -166,7 +169,8 @@ impl Asked<'_> {
             GitHook::PreCommit => Ok(Vec::new()),
             GitHook::PrePush => told_on_stdin(),
         };
-        let Some(judge) = self.judge(None) else { return };
+        let opened = Judge::open(self.context, self.token.take(), None);
+        let Some(Some(judge)) = self.opened(opened, Option::is_none) else { return };
         let names = match args.hook {
             GitHook::PreCommit => git::staged(self.turn),
             GitHook::PrePush => told.and_then(|told| {

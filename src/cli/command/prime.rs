@@ -1,5 +1,7 @@
 //! `claim prime`.
 
+use std::path::Path;
+
 use claimdir::Result;
 use serde_json::json;
 
@@ -23,7 +25,9 @@ pub(crate) fn run(args: args::Prime, context: &Context) -> Result<Report> {
     Ok(bounded(context, late, move |context, turn| {
         let session = args.hook.and_then(|Agent::ClaudeCode| {
             let (session, folder) = call::caller(&call::told_on_stdin().ok()?);
-            judge::go(folder.as_deref());
+            if let Some(folder) = folder {
+                judge::go(Path::new(&folder));
+            }
             session
         });
         let report = match State::read(context, session.as_deref()) {

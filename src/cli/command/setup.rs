@@ -1,6 +1,7 @@
 //! `claim setup`.
 
 use claimdir::{Code, Result, locate};
+use clap::ValueEnum;
 use serde_json::json;
 
 use crate::cli::args;
@@ -13,11 +14,12 @@ pub(crate) fn run(args: args::Setup, context: &Context) -> Result<Report> {
     let cwd = Context::cwd()?;
     let root = locate::worktree(&cwd).unwrap_or(cwd);
     let wanted = if args.remove { Wanted::Gone } else { Wanted::There };
-    let planned = plan(args.target, &root, wanted)?;
+    let (planned, remarks) = plan(args.target, &root, wanted)?;
     if args.print {
         return Ok(printed(&planned, context));
     }
     if !args.check {
+        planned.iter().try_for_each(Planned::may_be_written)?;
         planned.iter().try_for_each(Planned::write)?;
     }
     let word = |file: &Planned| match &file.after {
@@ -30,10 +32,12 @@ pub(crate) fn run(args: args::Setup, context: &Context) -> Result<Report> {
     let lines = planned.iter().map(|file| format!("{} {}", word(file), harmless(&name(file)))).collect();
     let files = |file: &Planned| json!({"path": name(file), "action": word(file).to_lowercase()});
     let report = Report::yes(String::new(), json!({"files": planned.iter().map(files).collect::<Vec<_>>()}));
-    let report = report.lines(lines);
+    let report = remarks.into_iter().fold(report.lines(lines), Report::note);
     if args.check && !planned.iter().all(Planned::stands) {
+        let target = args.target.to_possible_value();
+        let name = target.as_ref().map_or("TARGET", |target| target.get_name());
         let message = "not as `claim setup` would write it".to_owned();
-        return Ok(report.but(Code::NotReady, message).hint("`claim setup TARGET` writes it"));
+        return Ok(report.but(Code::NotReady, message).hint(format!("`claim setup {name}` writes it")));
     }
     Ok(report)
 }

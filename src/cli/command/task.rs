@@ -35,7 +35,7 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
         request = request.project(Name::new(project)?);
     }
     if let Some(title) = args.title {
-        request = request.title(title);
+        request = request.title(title)?;
     }
     if args.review {
         request = request.review();

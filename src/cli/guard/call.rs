@@ -38,6 +38,8 @@ pub(crate) struct Call {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Written {
     pub(crate) files: Vec<OsString>,
+    /// Is what is written where a link leads, and not the link?
+    pub(crate) through: bool,
     /// What is not judged, and why.
     pub(crate) unclear: Option<String>,
 }
@@ -56,7 +58,7 @@ impl Call {
         Ok(Call { session, folder, tool, input: call["tool_input"].clone() })
     }
 
-    /// What it would write. `exists` says whether a folder is there.
+    /// What it would write. `is_folder` says whether there is such a folder.
     pub(crate) fn written(&self, is_folder: &dyn Fn(&Path) -> bool) -> Written {
         let field = match self.tool.as_str() {
             "Write" | "Edit" | "MultiEdit" => "file_path",
@@ -66,7 +68,9 @@ impl Call {
         };
         match self.input[field].as_str() {
             Some(line) if field == "command" => shell::written(line, is_folder),
-            Some(file) if !file.is_empty() => Written { files: vec![file.into()], unclear: None },
+            Some(file) if !file.is_empty() => {
+                Written { files: vec![file.into()], through: true, unclear: None }
+            }
             _ => Written { unclear: Some(format!("{} without {field}", self.tool)), ..Written::default() },
         }
     }

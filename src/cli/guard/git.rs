@@ -9,6 +9,9 @@ use std::process::{Child, Command, Stdio};
 
 use crate::cli::bounded::Turn;
 
+/// Each name that is touched, and a null byte. Of a rename both are: the old one goes, the new one comes.
+const EACH_NAME: [&str; 4] = ["--name-only", "-z", "--no-renames", "--ignore-submodules=none"];
+
 /// The names, or why they are not known.
 pub(crate) type Names = Result<BTreeSet<OsString>, String>;
 
@@ -24,10 +27,8 @@ pub(crate) fn staged(turn: &Turn) -> Names {
 
 fn staged_against(turn: &Turn, commit: Option<&str>) -> Names {
     // Names are from the root whatever the configuration says.
-    let arguments =
-        ["-c", "diff.relative=false", "diff", "--cached", "--name-status", "-z", "-M", "--no-ext-diff"];
-    let mut git = git(&arguments);
-    git.args(commit).arg("--");
+    let mut git = git(&["-c", "diff.relative=false", "diff", "--cached", "--no-ext-diff"]);
+    git.args(EACH_NAME).args(commit).arg("--");
     Ok(touched(&output(turn, vec![git])?))
 }
 
@@ -46,54 +47,41 @@ fn merged(turn: &Turn) -> Result<Vec<String>, String> {
 /// of its parents.
 pub(crate) fn pushed(turn: &Turn, remote: Option<&OsStr>, told: &str) -> Names {
     let mut names = BTreeSet::new();
-    for line in told.lines() {
+    for line in told.lines().filter(|line| !line.is_empty()) {
         let parts: Vec<&str> = line.split(' ').collect();
         let [_, local, _, theirs] = parts[..] else { return Err(format!("{line:?} is no line of git's")) };
         let is_none = |commit: &str| commit.bytes().all(|byte| byte == b'0');
         if is_none(local) {
             continue; // the ref is removed
         }
-        let mut known = Vec::new();
-        if !is_none(theirs) && output(turn, vec![git(&["cat-file", "-e", theirs])]).is_ok() {
-            known.push(OsString::from(format!("^{theirs}")));
-        }
+        let knows_theirs = || output(turn, vec![git(&["cat-file", "-e", theirs])]).is_ok();
+        let theirs = Some(theirs).filter(|theirs| !is_none(theirs) && knows_theirs());
         let tracked = tracked(turn, remote)?;
-        if known.is_empty() && tracked.is_none() {
+        if theirs.is_none() && tracked.is_none() {
             return Err("nothing is known of what the remote has".to_owned());
         }
-        known.extend(tracked.map(|of| OsString::from(format!("--remotes={of}"))));
         let mut range = git(&["rev-list", local, "--not"]);
-        // After `--not` a `^` would mean the contrary.
-        range.args(
-            known
-                .iter()
-                .map(|it| it.to_str().and_then(|it| it.strip_prefix('^')).map_or(it.as_os_str(), OsStr::new)),
-        );
-        range.arg("--");
-        let diff = git(&[
-            "diff-tree",
-            "--stdin",
-            "-r",
-            "--root",
-            "-z",
-            "-M",
-            "-c",
-            "--name-status",
-            "--no-commit-id",
-        ]);
+        range.args(theirs).args(tracked).arg("--");
+        let mut diff = git(&["diff-tree", "--stdin", "-r", "--root", "-c", "--no-commit-id"]);
+        diff.args(EACH_NAME);
         names.extend(touched(&output(turn, vec![range, diff])?));
     }
     Ok(names)
 }
 
-/// The remote, if there are branches that follow it.
+/// What names the branches that follow the remote, if there are any. Of a remote without a name, and of one that nothing
+/// follows, what no other remote has is new, too.
 fn tracked(turn: &Turn, remote: Option<&OsStr>) -> Result<Option<String>, String> {
-    let Some(remote) = remote.and_then(OsStr::to_str).filter(|remote| !remote.is_empty()) else {
-        return Ok(None);
+    let follows = |refs: &str| -> Result<bool, String> {
+        Ok(!output(turn, vec![git(&["for-each-ref", "--count=1", refs])])?.is_empty())
     };
-    let refs = format!("refs/remotes/{remote}/");
-    let found = output(turn, vec![git(&["for-each-ref", "--count=1", &refs])])?;
-    Ok((!found.is_empty()).then(|| remote.to_owned()))
+    let named = remote.and_then(OsStr::to_str).filter(|remote| !remote.is_empty());
+    match named {
+        Some(remote) if follows(&format!("refs/remotes/{remote}/"))? => {
+            Ok(Some(format!("--remotes={remote}")))
+        }
+        _ => Ok(follows("refs/remotes/")?.then(|| "--remotes".to_owned())),
+    }
 }
 
 fn git(arguments: &[&str]) -> Command {
@@ -126,35 +114,8 @@ fn output(turn: &Turn, commands: Vec<Command>) -> Result<Vec<u8>, String> {
     if succeeded { Ok(bytes) } else { Err("git could not say what is touched".to_owned()) }
 }
 
-/// The names in `--name-status -z`: both of a rename, the new one of a copy, the one of all else.
-fn touched(status: &[u8]) -> BTreeSet<OsString> {
-    let mut names = BTreeSet::new();
-    let mut fields = status.split(|byte| *byte == 0);
-    while let Some(kind) = fields.next() {
-        let name = |field: Option<&[u8]>| {
-            field.filter(|name| !name.is_empty()).map(|name| OsString::from_vec(name.to_vec()))
-        };
-        match kind {
-            [] => {}
-            // A merge has a letter for each parent, and one name.
-            [first @ (b'R' | b'C'), digit, ..] if digit.is_ascii_digit() => {
-                let old = name(fields.next()).filter(|_| *first == b'R');
-                names.extend(old.into_iter().chain(name(fields.next())));
-            }
-            _ => names.extend(name(fields.next())),
-        }
-    }
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_names_of_a_rename_are_touched_and_no_byte_is_special() {
-        let status = b"M\0a\nb\0R087\0old\0new \"x\"\0C100\0from\0to\0MM\0merged\0D\0R\0";
-        let names: Vec<_> = touched(status).into_iter().map(|name| name.into_string().unwrap()).collect();
-        assert_eq!(names, ["R", "a\nb", "merged", "new \"x\"", "old", "to"]);
-    }
+/// The names that end with a null byte each.
+fn touched(names: &[u8]) -> BTreeSet<OsString> {
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    names.map(|name| OsString::from_vec(name.to_vec())).collect()
 }

@@ -2,11 +2,12 @@
 
 use std::cell::OnceCell;
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use claimdir::domain::{PathClash, Reason};
-use claimdir::locate::{Places, Tree, Why, locate};
+use claimdir::locate::{Located, Places, Tree, locate};
 use claimdir::{Code, Directory, NodeId, Refusal, Renewal, RepoPath, Reserved, Result, Token};
 
 use crate::cli::context::Context;
@@ -25,10 +26,22 @@ pub(crate) struct Judge {
     directory: Directory,
     tree: Tree,
     place: PathBuf,
-    /// Is the place the repository's own, so that another of its worktrees comes to it too?
-    by_repository: bool,
     mine: Mine,
     reserved: OnceCell<Vec<Reserved>>,
+}
+
+/// A file as it was named, and where that leads.
+struct Named {
+    full: PathBuf,
+    real: PathBuf,
+}
+
+/// Files, and who judges them.
+pub(crate) struct Case {
+    pub(crate) judge: Judge,
+    pub(crate) paths: Vec<RepoPath>,
+    /// Is it the directory of where the question is asked from?
+    pub(crate) is_here: bool,
 }
 
 /// What was found.
@@ -58,21 +71,16 @@ impl Judge {
             Some(token) => Mine::Token(token),
             None => Mine::Owner(context.owner_in(&directory, session)?.name),
         };
-        let by_repository = !matches!(located.why, Why::Argument | Why::Variable | Why::Ancestor);
         let place = located.path.clone();
-        Ok(Some(Judge {
-            directory,
-            tree: context.tree()?,
-            place,
-            by_repository,
-            mine,
-            reserved: OnceCell::new(),
-        }))
+        Ok(Some(Judge { directory, tree: context.tree()?, place, mine, reserved: OnceCell::new() }))
     }
 
-    /// A file as all worktrees know it; `None`: it is in none of this repository's.
-    pub(crate) fn file(&self, name: &OsStr) -> Option<RepoPath> {
-        self.tree.file(name).or_else(|| self.elsewhere(name))
+    /// A file as all worktrees know it, by its name and by where links lead; none: it is in none of this repository's.
+    fn paths(&self, named: &Named) -> Vec<RepoPath> {
+        let path = |name: &Path| self.tree.file(name.as_os_str()).or_else(|| self.elsewhere(name));
+        let mut paths: Vec<RepoPath> = path(&named.full).into_iter().collect();
+        paths.extend(path(&named.real).filter(|real| !paths.contains(real)));
+        paths
     }
 
     /// A file by its name from the worktree's root.
@@ -80,16 +88,15 @@ impl Judge {
         self.tree.file(self.tree.root().join(name).as_os_str())
     }
 
-    /// A file in another worktree of the same repository.
-    fn elsewhere(&self, name: &OsStr) -> Option<RepoPath> {
-        let cwd = Context::cwd().ok()?;
-        let full = cwd.join(name);
-        let folder = full.ancestors().skip(1).find(|folder| folder.is_dir())?;
-        let located = locate(&Places { argument: None, variable: None, cwd: folder }).ok()?;
-        if !self.by_repository || located.path != self.place {
+    /// A file in another worktree of the same repository: who asks there, and has named no directory, comes to the same one.
+    fn elsewhere(&self, full: &Path) -> Option<RepoPath> {
+        let folder = above(full)?;
+        let there = unnamed(folder)?;
+        let is_ours = || unnamed(self.tree.root()).is_some_and(|here| here.path == there.path);
+        if there.path != self.place && !is_ours() {
             return None;
         }
-        Tree::around(&located, folder).ok()?.file(full.as_os_str())
+        Tree::around(&there, folder).ok()?.file(full.as_os_str())
     }
 
     /// What of `paths` another's live claim has.
@@ -158,6 +165,80 @@ impl Judge {
     }
 }
 
+/// Who judges `names`, which are relative to the current folder: the directory that is used here, and for files outside of
+/// its repository that of their own, unless one was named, which then is the only one. Empty: no claim directory is used.
+/// `through`: what is written is where a link leads, and not the link.
+pub(crate) fn cases(
+    context: &Context,
+    token: Option<Token>,
+    session: Option<&str>,
+    names: &[OsString],
+    through: bool,
+) -> Result<Vec<Case>> {
+    let cwd = Context::cwd()?;
+    let mut left: Vec<Named> = names.iter().map(|name| Named::of(cwd.join(name), through)).collect();
+    let mut cases = Vec::new();
+    let is_named = context.global.dir.is_some() || env::var_os("CLAIMS_DIR").is_some_and(|it| !it.is_empty());
+    if let Some(judge) = Judge::open(context, token.clone(), session)? {
+        cases.push(Case::of(judge, &mut left, true));
+    }
+    // The token is that of a claim here, if there are claims here.
+    let token = token.filter(|_| cases.is_empty());
+    while let Some(first) = left.pop().filter(|_| !is_named) {
+        let Some(folder) = above(&first.full).map(Path::to_path_buf) else { continue };
+        left.push(first);
+        let known = left.len();
+        go(&folder);
+        if let Some(judge) = Judge::open(&Context::new(context.global.clone()), token.clone(), session)? {
+            cases.push(Case::of(judge, &mut left, false));
+        }
+        // Nobody's: of no repository, or of one without claims.
+        if left.len() == known {
+            left.pop();
+        }
+    }
+    Ok(cases)
+}
+
+impl Named {
+    fn of(full: PathBuf, through: bool) -> Named {
+        let whole = Some(&full).filter(|_| through).and_then(|full| fs::canonicalize(full).ok());
+        let real = whole.or_else(|| {
+            let folder = above(&full)?;
+            Some(fs::canonicalize(folder).ok()?.join(full.strip_prefix(folder).ok()?))
+        });
+        Named { real: real.unwrap_or_else(|| full.clone()), full }
+    }
+}
+
+impl Case {
+    /// Takes what `judge` knows out of `left`.
+    fn of(judge: Judge, left: &mut Vec<Named>, is_here: bool) -> Case {
+        let mut paths = Vec::new();
+        left.retain(|named| {
+            let found = judge.paths(named);
+            let is_unknown = found.is_empty();
+            paths.extend(found);
+            is_unknown
+        });
+        Case { judge, paths, is_here }
+    }
+
+    pub(crate) fn judged(&self) -> Result<Verdict> {
+        self.judge.judge(&self.paths)
+    }
+}
+
+/// The nearest folder above `full` that is there.
+fn above(full: &Path) -> Option<&Path> {
+    full.ancestors().skip(1).find(|folder| folder.is_dir())
+}
+
+/// The claim directory of who is in `folder` and names none.
+fn unnamed(folder: &Path) -> Option<Located> {
+    locate(&Places { argument: None, variable: None, cwd: folder }).ok()
+}
+
 fn refusal(path: &RepoPath, by: &Reserved) -> Refusal {
     let generation = by.holder.as_ref().map_or(0, |holder| holder.generation);
     let clash = PathClash {
@@ -181,9 +262,9 @@ pub(crate) fn shown_token() -> Option<Token> {
     env::var("CLAIM_TOKEN").ok().filter(|token| !token.is_empty()).map(Token::shown)
 }
 
-/// Goes where the call was made from, if there is such a folder.
-pub(crate) fn go(folder: Option<&str>) {
-    if let Some(folder) = folder.map(Path::new).filter(|folder| folder.is_absolute()) {
+/// Goes to `folder`, if it is there: what is asked for next is asked from there.
+pub(crate) fn go(folder: &Path) {
+    if folder.is_absolute() {
         let _ = env::set_current_dir(folder);
     }
 }

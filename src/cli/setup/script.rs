@@ -9,7 +9,7 @@ const SHELL: &str = "#!/bin/sh\n";
 /// The name of a hook that was there before and is no shell script ends so.
 pub(super) const ASIDE: &str = ".before-claim";
 
-/// A script that is all ours and goes on with the hook that was put aside.
+/// One that goes on with the hook that was put aside.
 pub(super) fn chain(block: &str) -> String {
     format!("{SHELL}{}\n", chained(block))
 }
@@ -26,10 +26,15 @@ pub(super) fn is_chain(text: &str) -> bool {
     text.contains(&format!("exec \"$0{ASIDE}\""))
 }
 
-/// Puts `block` after the script's first line, or where it is already.
+/// A script that is all ours.
+pub(super) fn own(block: &str) -> String {
+    format!("{SHELL}{block}\n")
+}
+
+/// Puts `block` after the line that says what runs the script, if there is one, or where it is already.
 pub(super) fn edit(text: Option<&str>, block: &str, wanted: Wanted) -> Edited {
     let Some(text) = text else {
-        return Ok((wanted == Wanted::There).then(|| format!("{SHELL}{block}\n")));
+        return Ok((wanted == Wanted::There).then(|| own(block)));
     };
     match (find(text)?, wanted) {
         (Some(at), Wanted::There) => Ok(Some(format!("{}{block}{}", &text[..at.start], &text[at.end..]))),
@@ -44,6 +49,7 @@ pub(super) fn edit(text: Option<&str>, block: &str, wanted: Wanted) -> Edited {
         }
         (None, Wanted::Gone) => Ok(Some(text.to_owned())),
         (None, Wanted::There) => Ok(Some(match text.split_once('\n') {
+            _ if !text.starts_with("#!") => format!("{block}\n{text}"),
             Some((first, rest)) => format!("{first}\n{block}\n{rest}"),
             None => format!("{text}\n{block}"),
         })),
@@ -67,9 +73,12 @@ mod tests {
 
     #[test]
     fn put_in_and_taken_out_it_leaves_every_byte() {
-        for text in ["#!/bin/sh\n", "#!/bin/sh", "#!/bin/sh -e\nx", "#!/usr/bin/env bash\n\nx\n", SHELL] {
+        for text in
+            ["#!/bin/sh\n", "#!/bin/sh", "#!/bin/sh -e\nx", "#!/usr/bin/env bash\n\nx\n", "x\ny", "", SHELL]
+        {
             let there = edit(Some(text), BLOCK, Wanted::There).unwrap().unwrap();
-            assert!(there.lines().nth(1).unwrap().contains(">>>"), "{there}");
+            let line = usize::from(text.starts_with("#!"));
+            assert!(there.lines().nth(line).unwrap().contains(">>>"), "{there}");
             assert_eq!(edit(Some(&there), BLOCK, Wanted::There).unwrap().as_ref(), Some(&there));
             let gone = edit(Some(&there), BLOCK, Wanted::Gone).unwrap();
             let is_ours = text == SHELL;

@@ -41,6 +41,13 @@ impl Hook {
         }
     }
 
+    /// Does `group` ask of no less than ours does? One that is ours alone is made to.
+    fn is_asked_in(&self, group: &Value) -> bool {
+        let is_shared = group["hooks"].as_array().is_some_and(|hooks| hooks.len() > 1);
+        let matcher = group["matcher"].as_str();
+        !is_shared || matches!(matcher, None | Some("" | "*")) || matcher == self.matcher
+    }
+
     fn is_inner(&self, hook: &Value) -> bool {
         let command = hook["command"].as_str();
         command.is_some_and(|command| {
@@ -156,6 +163,10 @@ fn put(text: &mut String, hook: &Hook) -> Result<(), &'static str> {
         append(text, event, 3, None, &hook.group());
         return Ok(());
     };
+    if !hook.is_asked_in(&groups[at]) {
+        take(text, hook)?;
+        return put(text, hook);
+    }
     let style = Style::of(text);
     let (group, others) = (&event.children[at], groups[at]["hooks"].as_array().map_or(0, Vec::len) - 1);
     if others == 0 && groups[at] != hook.group() {
@@ -260,6 +271,21 @@ mod tests {
         assert!(new.contains("{\"command\": \"x\"}") && new.matches("claim prime").count() == 1, "{new}");
         let gone = edit(Some(&new), Wanted::Gone).unwrap().unwrap();
         assert!(gone.contains("{\"command\": \"x\"}") && !gone.contains("claim"), "{gone}");
+    }
+
+    #[test]
+    fn a_group_that_asks_of_less_is_left_to_the_others_in_it() {
+        let narrowed = there("{}").replace("Write|Edit|MultiEdit|NotebookEdit|Bash", "Bash");
+        let ours = r#"{"type":"command","command":"claim guard hook claude-code","timeout":5}"#;
+        let shared = narrowed.replace(ours, &format!(r#"{ours}, {{"command": "x"}}"#));
+        assert_ne!(shared, narrowed);
+        let new: Value = serde_json::from_str(&there(&shared)).unwrap();
+        let groups = &new["hooks"]["PreToolUse"];
+        assert_eq!(groups[0], json!({"matcher": "Bash", "hooks": [{"command": "x"}]}));
+        assert_eq!(groups[1], HOOKS[0].group());
+        // One that asks of more does.
+        let wide = shared.replace("\"Bash\"", "\"*\"");
+        assert_eq!(there(&wide), wide);
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Scene {
             with.add_pool(named(name));
             task().queue(named("ml")).with(&with)
         };
-        scene.add("design", task().title("the new format").project(named("parser")).review());
+        scene.add("design", task().title("the new format").unwrap().project(named("parser")).review());
         scene.add("code", task().after(id("design")));
         scene.add("train", with_pool("gpu").max_attempts(3).unwrap());
         scene.add("eval", with_pool("gpu"));
@@ -331,7 +331,7 @@ fn what_happened_is_told_the_newest_first() {
 fn a_node_is_looked_into_and_scrolled() {
     let mut scene = Scene::new();
     let many: Vec<u32> = (0..100).collect();
-    scene.add("n", task().input(json!({"list": many})).title("a title"));
+    scene.add("n", task().input(json!({"list": many})).title("a title").unwrap());
     scene.take("n", "alice", 60);
     let mut ui = scene.ui();
     assert_eq!(ui.press(Key::Enter), Act::LookInto(id("n")));
@@ -375,7 +375,7 @@ fn a_large_value_is_shown_from_its_beginning() {
 #[test]
 fn what_users_write_moves_no_cursor_and_wide_letters_keep_columns() {
     let mut scene = Scene::new();
-    scene.add("字句", task().title("a\u{1b}[2Jb\u{202e}c"));
+    scene.add("字句", task().title("a\u{1b}[2Jb\u{202e}c").unwrap());
     scene.take("字句", "evil\u{9b}2J\nowner", 60);
     scene.take("plain", "alice", 60);
     let mut ui = scene.ui();

@@ -28,6 +28,8 @@ pub(super) struct Walk<'a> {
     pub(super) lost: bool,
     /// What was passed by although it may come up: its hint is ahead of its record.
     pub(super) passed_by: HashSet<(NodeId, Option<WriteId>)>,
+    /// Those that others were just taking, who mostly get them: left to the end of the walk.
+    in_hand: Vec<Turn>,
     /// What was found to be in the way of others: all that stand there are refused.
     pub(super) closed: HashSet<String>,
     pub(super) nothing: Nothing,
@@ -68,6 +70,7 @@ impl<'a> Walk<'a> {
             glimpse: None,
             lost: false,
             passed_by: HashSet::new(),
+            in_hand: Vec::new(),
             closed: HashSet::new(),
             nothing: Nothing::default(),
         }
@@ -84,13 +87,14 @@ impl<'a> Walk<'a> {
         take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         while let Some(turn) = self.next_listed() {
-            if let Some(taken) = self.meet(turn, take)? {
+            if let Some(taken) = self.meet(turn, true, take)? {
                 return Ok(Some(taken));
             }
         }
         // Only a whole walk tells that there is nothing.
         (self.lost, self.nothing) = (false, Nothing::default());
         self.passed_by.clear();
+        self.in_hand.clear();
         Ok(None)
     }
 
@@ -142,12 +146,22 @@ impl<'a> Walk<'a> {
             let mut runs = self.runs(&format!("{lane}/{priority}"))?;
             runs.push(Run::given(own));
             while let Some(turn) = self.first(&mut runs)? {
-                if let Some(taken) = self.meet(turn, take)? {
+                if let Some(taken) = self.meet(turn, true, take)? {
                     if !self.looks {
                         self.leave_listed(&mut runs, since_ns)?;
                     }
                     return Ok(Some(taken));
                 }
+            }
+        }
+        self.take_in_hand(take)
+    }
+
+    /// Takes the first of those that were left to others who did not get them.
+    fn take_in_hand<T>(&mut self, take: &mut dyn FnMut(Read) -> Result<Answer<T>>) -> Result<Option<T>> {
+        for turn in std::mem::take(&mut self.in_hand) {
+            if let Some(taken) = self.meet(turn, false, take)? {
+                return Ok(Some(taken));
             }
         }
         Ok(None)
@@ -202,8 +216,14 @@ impl<'a> Walk<'a> {
         Ok(at.and_then(|at| runs.get_mut(at)).and_then(|run| run.page.pop_front()))
     }
 
-    /// Looks at the task that a hint leads to, and takes it if it can be taken.
-    fn meet<T>(&mut self, turn: Turn, take: &mut dyn FnMut(Read) -> Result<Answer<T>>) -> Result<Option<T>> {
+    /// Looks at the task that a hint leads to, and takes it if it can be taken; one that another is just taking only
+    /// if this walk no longer `yields` to that one.
+    fn meet<T>(
+        &mut self,
+        turn: Turn,
+        yields: bool,
+        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
+    ) -> Result<Option<T>> {
         if self.is_known_closed(turn.obstacle.as_deref()) {
             return Ok(None);
         }
@@ -217,6 +237,7 @@ impl<'a> Walk<'a> {
             Err(_) => return Ok(None),
         };
         match self.judge(&node, &turn.mark) {
+            Verdict::Take if yields && self.is_in_hand(&node.id)? => self.in_hand.push(turn),
             Verdict::Take => return self.try_take(&turn, (node, bytes), take),
             Verdict::PassBy => {
                 self.passed_by.insert((turn.mark.id, Some(node.write)));
@@ -234,6 +255,10 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(None)
+    }
+
+    fn is_in_hand(&self, id: &NodeId) -> Result<bool> {
+        Ok(!self.looks && self.directory.store.is_in_hand(&Key::Node(id.clone()))?)
     }
 
     fn judge(&self, node: &Node, mark: &Mark) -> Verdict {

@@ -55,6 +55,8 @@ impl Task {
     pub const DEFAULT_PRIORITY: u8 = 5;
     /// The priority that goes last.
     pub const LAST_PRIORITY: u8 = 9;
+    /// The longest title, in bytes.
+    pub const MAX_TITLE: usize = 1024;
     /// How many subscribers a task may have.
     pub const MAX_SUBSCRIBERS: usize = 1000;
 }

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use walkdir::WalkDir;
 
@@ -232,6 +232,17 @@ impl Files for Disk {
         let (from_folder, from) = self.at(from)?;
         let (to_folder, to) = self.at(to)?;
         Ok(rustix::fs::renameat(&from_folder, from, &to_folder, to)?)
+    }
+
+    fn exchange(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from_folder, from) = self.at(from)?;
+        let (to_folder, to) = self.at(to)?;
+        match rustix::fs::renameat_with(&from_folder, from, &to_folder, to, RenameFlags::EXCHANGE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                Ok(rustix::fs::renameat(&from_folder, from, &to_folder, to)?)
+            }
+            done => Ok(done?),
+        }
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {

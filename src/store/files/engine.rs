@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::listing::{Unlisted, Walk};
-use super::{Disk, Entry, Files, Irregular, layout, log, names, watch};
+use super::{Disk, Entry, Files, Irregular, intent, layout, log, names, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::id::NodeId;
@@ -259,6 +259,10 @@ impl<F: Files> Store for FileStore<F> {
         self.swap(&Self::path_of(key), expected, new)
     }
 
+    fn is_in_hand(&self, key: &Key) -> Result<bool> {
+        FileStore::is_in_hand(self, &Self::path_of(key))
+    }
+
     fn confirm(&self, key: &Key) -> Result<()> {
         let path = Self::path_of(key);
         if self.sync {
@@ -269,7 +273,8 @@ impl<F: Files> Store for FileStore<F> {
 
     fn publish(&self, key: &Key, bytes: &[u8]) -> Result<bool> {
         let path = Self::path_of(key);
-        let staged = self.stage(bytes)?.staged();
+        let key = intent::key_hash(&path);
+        let staged = self.stage(&key, bytes)?.staged(&key);
         let published = self.publish_staged(&staged, &path);
         self.withdraw(&staged);
         let published = published?;

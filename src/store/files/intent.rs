@@ -1,6 +1,6 @@
 //! Names in `intents/`.
 //!
-//! `tmp.<stamp>` is being written, `<key>.<stamp>` is announced. A stamp is a mark of the clock that counted it,
+//! `tmp.<key>.<stamp>` is being written, `<key>.<stamp>` is announced. A stamp is a mark of the clock that counted it,
 //! the monotonic time in nanoseconds, and 64 random bits: no name is used twice, and it tells who came first and
 //! what is left over. Only courtesy and tidiness read it, so a stamp that lies does no harm: removing an intent
 //! is always safe.
@@ -24,6 +24,15 @@ const SWEEPERS: u64 = 64;
 const CLOCK: usize = 8;
 const TIME: usize = 16;
 const RANDOM: usize = 16;
+
+/// What is before the key in the names of those that are being written.
+const STAGED: &str = "tmp.";
+
+/// Does `name` stand for a change of this key, written or announced?
+pub(super) fn is_of(name: &str, key: &str) -> bool {
+    let rest = name.strip_prefix(STAGED).unwrap_or(name).strip_prefix(key);
+    rest.is_some_and(|rest| rest.starts_with('.'))
+}
 
 /// One replacement's names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +73,12 @@ impl Stamp {
 
     /// Was it made before `mine`, and less than `moment` ago?
     pub(super) fn goes_before(&self, mine: &Stamp, mono_ns: u64, moment: Duration) -> bool {
-        self < mine && self.age(mine, mono_ns).is_some_and(|age| age < moment)
+        self < mine && self.is_fresh(mine, mono_ns, moment)
+    }
+
+    /// Was it made less than `moment` ago?
+    pub(super) fn is_fresh(&self, clock_of: &Stamp, mono_ns: u64, moment: Duration) -> bool {
+        self.age(clock_of, mono_ns).is_some_and(|age| age < moment)
     }
 
     /// Is it for the author of `mine` to remove as left over?
@@ -80,8 +94,8 @@ impl Stamp {
         self.age(mine, mono_ns).map(|age| age > LEFTOVER)
     }
 
-    pub(super) fn staged(&self) -> String {
-        format!("{FOLDER}/tmp.{}", self.0)
+    pub(super) fn staged(&self, key: &str) -> String {
+        format!("{FOLDER}/{STAGED}{key}.{}", self.0)
     }
 
     pub(super) fn announced(&self, key: &str) -> String {

@@ -81,7 +81,7 @@ fn sync<F: Files>(store: &FileStore<F>, folder: &str) -> Result<()> {
 }
 
 fn publish<F: Files>(store: &FileStore<F>, path: &str, bytes: &[u8]) -> Result<()> {
-    let staged = intent::Stamp::new(store.host.as_ref())?.staged();
+    let staged = intent::Stamp::new(store.host.as_ref())?.staged(&intent::key_hash(path));
     store.files.write(&staged, bytes, store.sync).map_err(|e| store.error("write", &staged, e))?;
     let published = store.publish_staged(&staged, path);
     store.withdraw(&staged);

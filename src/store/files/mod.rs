@@ -64,6 +64,8 @@ pub trait Files: Send + Sync {
     }
     /// Renames, over whatever carries the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Gives each of two names the other's file, in one step. Where the system can't, renames over `to`.
+    fn exchange(&self, from: &str, to: &str) -> io::Result<()>;
     /// Gives a file a second name; `AlreadyExists` if that is taken.
     fn link(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a name.

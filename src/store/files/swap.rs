@@ -4,14 +4,20 @@
 //! 2. *Announce*: rename them to a unique intent of this key.
 //! 3. *Cancel*: list the key's intents and unlink each other one.
 //! 4. *Validate*: read the cell; other bytes than expected: withdraw, lost.
-//! 5. *Publish*: rename the own intent over the cell. Gone: another cancelled it; nothing has changed.
+//! 5. *Publish*: exchange the own intent with the cell. Gone: another cancelled it; nothing has changed.
+//! 6. *Withdraw*: unlink the old bytes, which now have the intent's name.
 //!
 //! At most one moves on from the same bytes. Let A and B both publish over them, A first. B validated before
 //! that, so B had announced and cancelled before it. If A listed after B had announced, A unlinked B's intent,
-//! and B's rename finds nothing. If A listed before, A had announced before B listed, so B unlinked A's intent,
-//! and A's rename finds nothing. A rename's source is its author's alone, so nobody publishes another's bytes,
-//! and unlinking an intent never does harm. It needs `rename` to be atomic and a listing to have every name that
-//! is there throughout it. Bytes never recur: each record holds a random number.
+//! and B's exchange finds nothing. If A listed before, A had announced before B listed, so B unlinked A's intent,
+//! and A's exchange finds nothing. An exchange's source is its author's alone, so nobody publishes another's bytes,
+//! and unlinking an intent never does harm, also when it has become the old bytes' name. It needs `rename` to be
+//! atomic and a listing to have every name that is there throughout it. Bytes never recur: each record holds a
+//! random number.
+//!
+//! Why exchange and not rename over the cell, which is as good: a rename drops the old file while it holds the file
+//! system's lock on renames. Where freeing blocks takes long (a disk mounted with `discard`: milliseconds), all others'
+//! swaps wait for that; and ext4 writes a file out as soon as it replaces another.
 //!
 //! Courtesy, on which nothing depends: who finds an older intent that is fresh steps back for a moment, so that
 //! of many at once the first comes through.
@@ -38,13 +44,13 @@ impl<F: Files> FileStore<F> {
         if let Some(broken) = self.mutant(path, expected, new) {
             return broken;
         }
-        let stamp = self.stage(new)?;
         let key = intent::key_hash(path);
-        let mine = stamp.announced(&key);
-        match self.files.rename(&stamp.staged(), &mine) {
+        let stamp = self.stage(&key, new)?;
+        let (staged, mine) = (stamp.staged(&key), stamp.announced(&key));
+        match self.files.rename(&staged, &mine) {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Replaced::Cancelled),
-            Err(e) => return Err(self.fail("announce", &mine, e, &stamp.staged())),
+            Err(e) => return Err(self.fail("announce", &mine, e, &staged)),
         }
         let others = self.rivals(&key, &stamp).map_err(|e| self.fail("list", intent::FOLDER, e, &mine))?;
         if let Some(first) = others.iter().find(|other| self.goes_before(other, &stamp)) {
@@ -69,10 +75,12 @@ impl<F: Files> FileStore<F> {
         if fault("cancel after validate") {
             self.cancel(&self.rivals(&key, &stamp).unwrap_or_default(), &key).ok();
         }
-        match self.files.rename(&mine, path) {
+        let published = self.files.exchange(&mine, path);
+        self.withdraw(&mine);
+        match published {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Replaced::Cancelled),
-            Err(e) => return Ok(Replaced::Unknown(self.fail("publish", path, e, &mine))),
+            Err(e) => return Ok(Replaced::Unknown(self.error("publish", path, e))),
         }
         match self.sync_names(path) {
             Ok(()) => Ok(Replaced::Done),
@@ -80,13 +88,13 @@ impl<F: Files> FileStore<F> {
         }
     }
 
-    /// Writes `bytes` under a name of its own.
-    pub(super) fn stage(&self, bytes: &[u8]) -> Result<Stamp> {
+    /// Writes `bytes` under a name of its own, which says for which key.
+    pub(super) fn stage(&self, key: &str, bytes: &[u8]) -> Result<Stamp> {
         if !self.whole.load(Ordering::Relaxed) {
             layout::make(self)?; // whoever began it may have been stopped
         }
         let stamp = Stamp::new(self.host.as_ref())?;
-        let staged = stamp.staged();
+        let staged = stamp.staged(key);
         let written = match self.files.write(&staged, bytes, self.sync) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 layout::make(self)?;
@@ -115,6 +123,24 @@ impl<F: Files> FileStore<F> {
             }
         }
         Ok(rivals)
+    }
+
+    /// Is another just changing the cell at `path`?
+    pub(super) fn is_in_hand(&self, path: &str) -> Result<bool> {
+        let names = self.files.list(intent::FOLDER);
+        let names = match names {
+            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+            names => names.map_err(|e| self.error("list", intent::FOLDER, e))?,
+        };
+        if names.is_empty() {
+            return Ok(false);
+        }
+        let (key, mine) = (intent::key_hash(path), Stamp::new(self.host.as_ref())?);
+        let now = self.host.mono_ns();
+        Ok(names
+            .iter()
+            .filter(|entry| intent::is_of(&entry.name, &key))
+            .any(|entry| Stamp::of(&entry.name).is_some_and(|stamp| stamp.is_fresh(&mine, now, COURTESY))))
     }
 
     /// Removes the others' intents. One that can't be is an error.

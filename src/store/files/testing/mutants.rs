@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::Files;
 use super::super::engine::FileStore;
+use super::super::intent;
 use crate::error::Result;
 use crate::store::Replaced;
 
@@ -72,9 +73,14 @@ impl<F: Files> FileStore<F> {
         if let Some(changed) = self.changed(path, expected)? {
             return Ok(changed);
         }
-        let staged = self.stage(new)?.staged();
+        let staged = self.staged(path, new)?;
         self.files.rename(&staged, path).map_err(|e| self.error("publish", path, e))?;
         Ok(Replaced::Done)
+    }
+
+    fn staged(&self, path: &str, bytes: &[u8]) -> Result<String> {
+        let key = intent::key_hash(path);
+        Ok(self.stage(&key, bytes)?.staged(&key))
     }
 
     fn changed(&self, path: &str, expected: &[u8]) -> Result<Option<Replaced>> {
@@ -84,7 +90,7 @@ impl<F: Files> FileStore<F> {
 
     /// Moves the file to a name of its own; `None`: another was quicker.
     fn move_aside(&self, path: &str) -> Result<Option<String>> {
-        let aside = self.stage(b"\n")?.staged();
+        let aside = self.staged(path, b"\n")?;
         match self.files.rename(path, &aside) {
             Ok(()) => Ok(Some(aside)),
             Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -97,7 +103,7 @@ impl<F: Files> FileStore<F> {
 
     /// Makes the file, whole, if the name is free.
     fn create_whole(&self, path: &str, new: &[u8]) -> Result<Replaced> {
-        let staged = self.stage(new)?.staged();
+        let staged = self.staged(path, new)?;
         let made = self.publish_staged(&staged, path);
         self.withdraw(&staged);
         if made? { Ok(Replaced::Done) } else { Ok(Replaced::Changed(self.read_path(path)?)) }
