@@ -9,7 +9,7 @@ mod run;
 mod walk;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -132,6 +132,8 @@ pub(super) struct Shared {
     taking: Mutex<HashSet<NodeId>>,
     /// What the last walk of one of them has still listed: the next ones' turns.
     listed: Mutex<Listed>,
+    /// Has one of them walked before?
+    walked: AtomicBool,
     /// When the short folder was last looked at, in nanoseconds on the monotonic clock.
     glanced_ns: AtomicU64,
 }

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::run::{Place, Run, Turn};
+use super::run::{FIRST_PAGE, PAGE, Place, Run, Turn};
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::directory::known::Read;
@@ -20,6 +20,8 @@ pub(super) struct Walk<'a> {
     request: &'a Next,
     /// Whose monotonic time is counted here.
     clock: String,
+    /// How many hints it lists at once.
+    pub(super) page: usize,
     /// Does it only look?
     looks: bool,
     /// What the lane's lists were as the walk began, as far as the store tells at once.
@@ -62,10 +64,12 @@ enum Verdict {
 impl<'a> Walk<'a> {
     pub(super) fn new(directory: &'a Directory, request: &'a Next) -> Walk<'a> {
         let clock = hint::clock_of(directory.host.place());
+        let is_first = !directory.queues.walked.swap(true, Ordering::Relaxed);
         Walk {
             directory,
             request,
             clock,
+            page: if is_first { FIRST_PAGE } else { PAGE },
             looks: false,
             glimpse: None,
             lost: false,
