@@ -9,7 +9,6 @@ use claimdir::time::{parse_duration, parse_lease};
 /// The tools are claim, renew, finish, next, look and mail, and answer as the commands do with --json. The server knows
 /// the tokens of the claims that it took, renews them, and says in its next answer if one was lost.
 #[derive(clap::Args, Clone, Debug)]
-#[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "this build has nobody to read them"))]
 pub(crate) struct Mcp {
     /// How long a claim lasts without a renewal, unless the agent says so: 50ms to 30d
     #[arg(long, env = "CLAIM_LEASE", default_value = "30s", value_parser = parse_lease)]
