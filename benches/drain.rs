@@ -129,6 +129,7 @@ fn claimd(folder: &Path) -> Option<f64> {
         let items: Vec<_> = (0..TASKS).map(item).collect();
         let project = path.join("projects/p");
         fs::create_dir_all(&project).unwrap();
+        fs::write(project.join("tasks.lock"), "").unwrap();
         fs::write(project.join("tasks.json"), json!({"items": items}).to_string()).unwrap();
     };
     Some(drained(folder, fill, |path, task| {
