@@ -2,7 +2,8 @@
 
 use super::{Reason, Refusal, Stale};
 use crate::domain::fate::Became;
-use crate::domain::record::Ending;
+use crate::domain::record::{Ending, Lack, Need};
+use crate::error::Code;
 use crate::time::{human, rfc3339_seconds};
 
 impl Refusal {
@@ -99,9 +100,7 @@ impl Refusal {
             Reason::OtherInput => format!("use another id; `claim show {id}` says what this one stands for"),
             Reason::OtherWork => format!("use another key; `claim show {id}` says what this one stands for"),
             Reason::Waits(need) if need.passes() => "take another node, or wait with --wait".to_owned(),
-            Reason::Waits(need) => {
-                format!("it can't be met any more; `claim show {}` says why", shell_word(need.on.as_str()))
-            }
+            Reason::Waits(need) => need_step(need),
             Reason::NotYet(_) => "take another node, or wait with --wait".to_owned(),
             Reason::Spent(_) | Reason::NotInState { .. } => format!("`claim show {id}` has what happened"),
             Reason::Requeued(_) | Reason::Tombstoned => {
@@ -142,6 +141,27 @@ impl Refusal {
             Reason::NotSubmitted => format!("`claim add {id}` first"),
             Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),
         }
+    }
+}
+
+/// What to do about a dependency that no waiting helps.
+fn need_step(need: &Need) -> String {
+    let root = need.root();
+    let on = shell_word(root.on.as_str());
+    match &root.lacks {
+        Lack::Unreadable { code: Code::FormatTooNew, .. } => {
+            "use a newer claim; it was left as it is".to_owned()
+        }
+        Lack::Unreadable { .. } => {
+            "it was left as it is; look at it, and `claim doctor` lists all such files".to_owned()
+        }
+        Lack::Ended(Ending::Failed) => {
+            format!(
+                "it comes only if {on} is tried again; `claim show {on}` says why it failed, `claim requeue {on}` \
+                     has it tried"
+            )
+        }
+        _ => format!("it can't be met any more; `claim show {on}` says why"),
     }
 }
 
