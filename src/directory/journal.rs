@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::Directory;
-use crate::domain::{self, Event, Node};
+use crate::domain::{self, Event, Node, What};
 use crate::error::{Error, Result};
 use crate::store::{Finding, Gravity, Key, Watch};
 use crate::time::rfc3339;
@@ -28,10 +28,18 @@ const DAY_MS: i64 = 24 * 3_600_000;
 impl Directory {
     /// Writes down what a change was that stands. That is no part of the change: it goes on without.
     pub(super) fn tell(&self, before: &Node, after: &Node, at_ms: i64) {
-        for event in domain::told(before, after, at_ms) {
+        for mut event in domain::told(before, after, at_ms) {
+            if matches!(event.what, What::Unblocked | What::Requeued) {
+                event.by = self.actor.as_deref().map(str::to_owned);
+            }
             let Ok(key) = key_of(&day_of(at_ms)) else { continue };
             let _ = self.store.log(&key, event.line().as_bytes());
         }
+    }
+
+    /// The same directory for what `by` does, where the journal can have that from nowhere else.
+    pub(super) fn in_the_name_of(&self, by: &str) -> Directory {
+        Directory { actor: Some(by.into()), ..self.clone() }
     }
 
     /// What happened to the nodes, in the order in which it was written down; with `since_ms`, only what was decided

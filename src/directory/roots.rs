@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::Directory;
-use crate::domain::{Answer, Lack, Need, Reason, Refusal};
+use crate::domain::{Answer, Lack, Need, Reason};
 use crate::id::NodeId;
 
 /// How far is read along. What lies further away is not told.
@@ -44,18 +44,6 @@ impl Directory {
             }
             _ => refusal,
         })
-    }
-
-    /// The nodes of which each may change whether `refusal` passes: all along what is waited for.
-    pub(super) fn waited_for(&self, refusal: &Refusal) -> Vec<NodeId> {
-        let Reason::Waits(need) = &refusal.reason else { return refusal.waits_for_any().to_vec() };
-        let roots = Roots::default();
-        let _ = self.root(need, &roots, FURTHEST);
-        let Roots(along) = roots;
-        let along = along.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Itself first: of very many not all are looked at closely.
-        let others = along.into_keys().filter(|id| *id != need.on);
-        std::iter::once(need.on.clone()).chain(others).collect()
     }
 
     /// What `need.on` waits for in vain in the end.

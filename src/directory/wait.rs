@@ -54,12 +54,12 @@ impl Directory {
             if left == 0 {
                 return Ok(Err(timed_out(refusal)));
             }
-            let on = self.waited_for(&refusal);
-            let Some((_, watch)) = watched.as_mut().filter(|(watched, _)| *watched == on) else {
+            let on = refusal.waits_for_any();
+            let Some((_, watch)) = watched.as_mut().filter(|(watched, _)| watched == on) else {
                 // Look out first and try once more: what changes from here on wakes.
                 let mut keys: Vec<Key> = on.iter().cloned().map(Key::Node).collect();
                 keys.extend(shared_key(&refusal)?);
-                watched = Some((on, self.store.watch_any(&keys)));
+                watched = Some((on.to_vec(), self.store.watch_any(&keys)));
                 continue;
             };
             let mut nap = Duration::from_nanos(left);
@@ -72,7 +72,7 @@ impl Directory {
                 nap = nap.min(millis(ms));
             }
             // Only a claim that is in the way ends with its process.
-            self.nap(watch.as_mut(), &mut exits, &on, refusal.holder().is_some(), nap)?;
+            self.nap(watch.as_mut(), &mut exits, on, refusal.holder().is_some(), nap)?;
         }
     }
 

@@ -88,10 +88,7 @@ fn standing_now(directory: &Directory, node: &Node, roots: &Roots) -> Now {
                 let says = format!("blocked by {}{until}: {}", block.by, block.reason);
                 (StateFilter::Blocked, says, None)
             }
-            Standing::Ended(ending, outcome) => {
-                let says = format!("{} by {}", ending.name(), outcome.by);
-                (ended(*ending), says, None)
-            }
+            Standing::Ended(ending, outcome) => (ended(*ending), ending.by(&outcome.by), None),
         };
         Now { state, takeable: standing.takeable(), says, remaining_ms }
     })
@@ -158,7 +155,7 @@ pub(crate) fn record_lines(node: &Node, says: &str, write: &dyn Fn(&Value) -> St
     if let Some(progress) = &node.progress {
         lines.push(format!("  progress {}", write(progress)));
     }
-    lines.extend(node.attempts.iter().map(attempt_line));
+    lines.extend(node.attempts.iter().map(|attempt| attempt_line(node, attempt)));
     lines.extend(
         node.outcome()
             .and_then(|(_, outcome)| outcome.reason.as_ref())
