@@ -505,6 +505,25 @@ fn records_that_can_not_be_read_are_left_as_they_are() {
 }
 
 #[test]
+fn a_stray_file_among_the_records_is_a_fault_and_one_in_the_store_s_own_folder_is_none() {
+    let world = world();
+    world.say("add n");
+    fs::write(world.dir().join(".store/due/.notes"), "mine").unwrap();
+    let answer: Value = world.json("doctor").expect(0);
+    assert_eq!(found(&answer).len(), 1, "{answer}");
+    for (name, what) in [
+        ("notes.txt", "it stands in the way of all ids below \"notes.txt/\""),
+        ("a b.claim", "no id has that name: nobody reads it"),
+    ] {
+        let stray = world.dir().join(name);
+        fs::copy(world.record("n"), &stray).unwrap();
+        keeps(&world, what);
+        assert_eq!(world.say("acquire notes.txt/n --dry-run").exit, if name == "notes.txt" { 6 } else { 0 });
+        fs::remove_file(&stray).unwrap();
+    }
+}
+
+#[test]
 fn a_repair_owns_nothing_and_ends_no_claim() {
     let world = world();
     world.say("add n");
