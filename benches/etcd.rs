@@ -1,5 +1,5 @@
-//! Taking a node and the next task on etcd, in units of one etcd transaction, and 20 processes at one node. One server
-//! that syncs, in one run.
+//! Taking a node and the next task on etcd, 20 processes at one node, and 20 that drain a queue, in units of one etcd
+//! transaction. One server that syncs, in one run.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that can't go on has failed")]
 
@@ -24,14 +24,18 @@ const WAITING: usize = 200;
 /// Processes at one node, and how many nodes one after the other.
 const CROWD: usize = 20;
 const ROUNDS: usize = 15;
+/// Tasks that the processes drain, each taking one after the other.
+const DRAINED: usize = 200;
 
 fn main() {
     let cluster = Cluster::start_synced();
-    in_transactions(&cluster);
-    contended(&cluster);
+    let unit = in_transactions(&cluster);
+    contended(&cluster, unit);
+    drained(&cluster, unit);
 }
 
-fn in_transactions(cluster: &Cluster) {
+/// How long one transaction takes, in milliseconds.
+fn in_transactions(cluster: &Cluster) -> f64 {
     let directory = cluster.directory("bench");
     let by = Acquire::by("bench");
     for n in 0..TIMES + WAITING {
@@ -51,6 +55,7 @@ fn in_transactions(cluster: &Cluster) {
         let measured = format!("{took:.2} ms, one transaction {unit:.2}");
         table::row(&format!("etcd: {what}"), &measured, took / unit, most);
     }
+    unit
 }
 
 fn add(directory: &Directory, id: &str) {
@@ -77,39 +82,76 @@ fn base64(text: &str) -> String {
 }
 
 /// From the moment that all are let go: until the first has the node, and until all have their answer.
-fn contended(cluster: &Cluster) {
+fn contended(cluster: &Cluster, unit: f64) {
     let url = cluster.url("crowd");
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        let (barrier, mut open) = std::io::pipe().unwrap();
-        let mut children: Vec<Child> = Vec::new();
-        for n in 0..CROWD {
-            let mut command = Command::new("sh");
-            command.args(["-c", r#"echo; read -r _ <&0; exec "$@""#, "sh", env!("CARGO_BIN_EXE_claim")]);
-            command.args(["acquire", &format!("node/{round}"), "--owner", &format!("w{n}"), "--dir", &url]);
-            command.stdin(barrier.try_clone().unwrap()).stdout(Stdio::piped()).stderr(Stdio::null());
-            children.push(command.spawn().unwrap());
-        }
-        children.iter_mut().for_each(|child| child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap());
-        let started = Instant::now();
-        open.write_all(&[b'\n'; CROWD]).unwrap();
-        drop(open);
-        let threads: Vec<_> = children
-            .into_iter()
-            .map(|mut child| {
-                std::thread::spawn(move || {
-                    (child.wait().unwrap().success(), started.elapsed().as_secs_f64() * 1e3)
-                })
-            })
-            .collect();
-        let ends: Vec<(bool, f64)> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        assert_eq!(ends.iter().filter(|(won, _)| *won).count(), 1, "one wins");
-        first.extend(ends.iter().filter(|(won, _)| *won).map(|(_, ms)| *ms));
-        last.push(ends.iter().map(|(_, ms)| *ms).fold(0.0, f64::max));
+        let node = format!("node/{round}");
+        let ends = crowd(&url, r#"exec "$@""#, &["acquire", &node, "--lease", "1h"]);
+        assert_eq!(ends.iter().filter(|end| end.exit == 0).count(), 1, "one wins");
+        assert_eq!(ends.iter().filter(|end| end.exit == 1).count(), CROWD - 1, "the others are told so");
+        first.extend(ends.iter().filter(|end| end.exit == 0).map(|end| end.after_ms));
+        last.push(ends.iter().map(|end| end.after_ms).fold(0.0, f64::max));
     }
     let [first, last] = [first, last].map(table::median);
-    let measured = format!("the winner after {first:.0} ms, all told after {last:.0} ms");
+    let measured = format!(
+        "the winner after {first:.0} ms, {:.0} transactions; all told after {last:.0} ms, {:.0}",
+        first / unit,
+        last / unit
+    );
     table::figure(&format!("etcd: {CROWD} processes at one node"), &measured);
+}
+
+/// Each takes one task after the other, a process a take, until there is none.
+fn drained(cluster: &Cluster, unit: f64) {
+    let (url, directory) = (cluster.url("drain"), cluster.directory("drain"));
+    (0..DRAINED).for_each(|n| add(&directory, &format!("task/{n}")));
+    let script = r#"while "$@"; do :; done"#;
+    let ends = crowd(&url, script, &["next", "--lease", "1h"]);
+    let took = ends.iter().map(|end| end.after_ms).fold(0.0, f64::max);
+    let mut taken: Vec<&str> = ends.iter().flat_map(|end| end.out.lines()).collect();
+    taken.retain(|line| line.starts_with("CLAIMED "));
+    taken.iter_mut().for_each(|line| *line = line.split(' ').nth(1).unwrap());
+    taken.sort_unstable();
+    assert_eq!(taken.len(), DRAINED, "each task is taken");
+    taken.dedup();
+    assert_eq!(taken.len(), DRAINED, "and once");
+    let each = took / DRAINED as f64;
+    let measured =
+        format!("{took:.0} ms for {DRAINED} tasks, {each:.1} ms and {:.0} transactions a task", each / unit);
+    table::figure(&format!("etcd: {CROWD} processes drain a queue"), &measured);
+}
+
+/// What became of one of many.
+struct End {
+    exit: i32,
+    after_ms: f64,
+    out: String,
+}
+
+/// So many shells that are let go at once, each with the command `claim` and what follows it as its arguments.
+fn crowd(url: &str, script: &str, arguments: &[&str]) -> Vec<End> {
+    let (barrier, mut open) = std::io::pipe().unwrap();
+    let mut children: Vec<Child> = Vec::new();
+    for n in 0..CROWD {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("echo; read -r _ <&0; {script}"), "sh", env!("CARGO_BIN_EXE_claim")]);
+        command.args(arguments).args(["--owner", &format!("w{n}"), "--dir", url]);
+        command.stdin(barrier.try_clone().unwrap()).stdout(Stdio::piped()).stderr(Stdio::null());
+        children.push(command.spawn().unwrap());
+    }
+    children.iter_mut().for_each(|child| child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap());
+    let started = Instant::now();
+    open.write_all(&[b'\n'; CROWD]).unwrap();
+    drop(open);
+    let end = move |mut child: Child| {
+        let mut out = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        let exit = child.wait().unwrap().code().unwrap();
+        End { exit, after_ms: started.elapsed().as_secs_f64() * 1e3, out }
+    };
+    let threads: Vec<_> = children.into_iter().map(|child| std::thread::spawn(move || end(child))).collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
 fn timed(act: impl FnOnce()) -> f64 {

@@ -123,6 +123,11 @@ fn capabilities_say_what_can_be_asked_for_and_answered() {
     assert!(arguments.iter().any(|it| it == "ID") && arguments.iter().any(|it| it == "--force"), "{acquire}");
     assert!(value["everywhere"].as_array().unwrap().iter().any(|it| it == "--json"));
     assert_eq!(value["limits"]["min_lease_ms"], 50);
+    let built_in = [("etcd", cfg!(feature = "etcd")), ("mcp", cfg!(feature = "mcp"))];
+    for (feature, is_there) in built_in {
+        let named = value["features"].as_array().unwrap().iter().any(|it| it == feature);
+        assert_eq!(named, is_there, "{feature}");
+    }
     assert_eq!(
         (&value["limits"]["title_bytes"], &value["limits"]["value_bytes"]),
         (&1024.into(), &(64 << 20).into())
@@ -135,6 +140,21 @@ fn capabilities_say_what_can_be_asked_for_and_answered() {
     }
     assert!(world.say("capabilities").out.starts_with("claim "));
     assert!(!world.dir().exists());
+}
+
+/// An agent's settings may name a server that this build has not: one line says how to get it.
+#[cfg(not(feature = "mcp"))]
+#[test]
+fn a_build_without_the_server_says_how_to_get_it() {
+    let world = World::new();
+    let refused = world.refused("mcp", 2, "USAGE");
+    assert_eq!(refused.message, "this build has no MCP server");
+    assert_eq!(refused.hint.as_deref(), Some("build claim with --features mcp"));
+    assert_eq!(
+        world.say("mcp").err,
+        "claim: this build has no MCP server\nhint: build claim with --features mcp\n"
+    );
+    assert!(!world.dir().exists(), "no directory is made for that");
 }
 
 /// What a command's help names, and nothing else, are its arguments.

@@ -13,6 +13,8 @@ mod context;
 mod diagram;
 mod guard;
 mod json;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod page;
 mod prime;
 mod progress;

@@ -415,6 +415,47 @@ impl Report {
     }
 }
 
+/// An answer for a protocol that has its own way of telling it.
+#[cfg(feature = "mcp")]
+pub(crate) struct Answer {
+    pub(crate) exit: u8,
+    /// The JSON answer.
+    pub(crate) object: Map<String, Value>,
+    /// Lines for people, the notes and what to do next.
+    pub(crate) lines: Vec<String>,
+    /// What to take back if the answer can't be told.
+    pub(crate) untold: Option<Box<dyn FnOnce() -> claimdir::Result<()>>>,
+}
+
+#[cfg(feature = "mcp")]
+impl Report {
+    /// Has it waited in vain?
+    pub(crate) fn is_in_vain(&self) -> bool {
+        self.exit == Code::WaitTimeout.exit()
+    }
+
+    /// Changes the object's own fields, and says in these lines what is left.
+    pub(crate) fn shorten(mut self, shorten: impl FnOnce(&mut Map<String, Value>) -> Vec<String>) -> Report {
+        self.lines = shorten(&mut self.fields);
+        self
+    }
+
+    /// The answer, to be told elsewhere.
+    pub(crate) fn answer(mut self, context: &Context) -> Answer {
+        let _ = context.located(); // an answer names the directory also where nothing was asked of it
+        let dir = context.dir().map(|dir| dir.to_string_lossy());
+        let object = match self.object(dir.as_deref()) {
+            Value::Object(object) => object,
+            _ => Map::new(),
+        };
+        let hint = self.hint.iter().map(|hint| format!("hint: {}", harmless(hint)));
+        let notes = context.note().map(str::to_owned).into_iter().chain(self.notes);
+        let mut lines = self.lines;
+        lines.extend(notes.chain(hint));
+        Answer { exit: self.exit, object, lines, untold: self.untold }
+    }
+}
+
 /// The first word of a refusal.
 pub(crate) fn word(code: Code) -> &'static str {
     match code {

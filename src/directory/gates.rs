@@ -6,7 +6,7 @@ use crate::domain::hint::in_scope;
 use crate::domain::{Gate, Gated, Halt, Moment, Name, Scope, WriteId, decode_gate, encode_gate};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
-use crate::store::{Key, Prefix};
+use crate::store::{Glimpse, Key, Prefix};
 
 /// The folder of scopes.
 const SCOPES: &str = "scopes";
@@ -29,7 +29,7 @@ impl Gateway<'_> {
         }
     }
 
-    fn key(self) -> Result<Key> {
+    pub(super) fn key(self) -> Result<Key> {
         match self {
             Gateway::Scope(scope) => Key::internal(format!("{SCOPES}/{}", scope.part())),
             Gateway::Queue(queue, scope) => {
@@ -51,8 +51,17 @@ impl Gateway<'_> {
 impl Directory {
     /// Who stopped it, if it is stopped.
     pub(super) fn halt(&self, of: Gateway<'_>) -> Result<Option<Halt>> {
+        self.halt_in(of, None)
+    }
+
+    /// The same as of what was seen, if that was.
+    pub(super) fn halt_in(&self, of: Gateway<'_>, seen: Option<&mut Glimpse>) -> Result<Option<Halt>> {
         let key = of.key()?;
-        let Some(bytes) = self.store.read(&key)? else { return Ok(None) };
+        let bytes = match seen.and_then(|seen| seen.take_cell(&key)) {
+            Some(bytes) => bytes,
+            None => self.store.read(&key)?,
+        };
+        let Some(bytes) = bytes else { return Ok(None) };
         Ok(self.decode_gate(of, &key, &bytes)?.and_then(Gate::halt))
     }
 

@@ -6,30 +6,31 @@ use crate::domain::hint::{self, Plan, When};
 use crate::domain::{Need, Node, WriteId, natural, of_natural};
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
-use crate::store::{Key, Prefix};
+use crate::store::{Along, Key, Prefix};
 
 /// How many names are listed at once.
 const PAGE: usize = 1024;
 
 impl Directory {
-    /// Before the write.
-    pub(super) fn put_hints(&self, plan: &Plan) -> Result<()> {
-        #[cfg(feature = "testing")]
-        if crate::testing::fault("no hint before the write") {
-            return Ok(());
-        }
+    /// What goes with the write that makes `after` of `before`.
+    pub(super) fn along(&self, plan: &Plan, before: &Node, after: &Node, at_ms: i64) -> Result<Along> {
         if plan.put.iter().any(|name| matches!(hint::when_of(name), Some(When::Ready { .. }))) {
             self.queues.forget_listed();
         }
-        plan.put.iter().try_for_each(|name| self.store.hint(&Key::internal(name.as_str())?))
+        let keys = |names: &[String]| names.iter().map(|name| Key::internal(name.as_str())).collect();
+        let put = keys(&plan.put);
+        #[cfg(feature = "testing")]
+        let put = if crate::testing::fault("no hint before the write") { Ok(Vec::new()) } else { put };
+        // Those that tell of a dependency that is met stay until all are told.
+        let remove = if plan.tell { Ok(Vec::new()) } else { keys(&plan.remove) };
+        Ok(Along { put: put?, log: self.lines(before, after, at_ms), remove: remove? })
     }
 
-    /// After it. What can't be done now, whoever meets the hint that is left does.
+    /// After it, what could not go with it. What can't be done now, whoever meets the hint that is left does.
     pub(super) fn clear_hints(&self, plan: &Plan, now: &Node) {
-        if plan.tell && self.tell_dependents(now).is_err() {
-            return;
+        if plan.tell && self.tell_dependents(now).is_ok() {
+            plan.remove.iter().for_each(|name| self.drop_hint(name));
         }
-        plan.remove.iter().for_each(|name| self.drop_hint(name));
     }
 
     /// Instead of it: the names are known to nobody else.

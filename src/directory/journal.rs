@@ -26,15 +26,16 @@ const OPEN_DAYS: usize = 2;
 const DAY_MS: i64 = 24 * 3_600_000;
 
 impl Directory {
-    /// Writes down what a change was that stands. That is no part of the change: it goes on without.
-    pub(super) fn tell(&self, before: &Node, after: &Node, at_ms: i64) {
-        for mut event in domain::told(before, after, at_ms) {
+    /// What is written down of a change, and where. That is no part of the change: it goes on without.
+    pub(super) fn lines(&self, before: &Node, after: &Node, at_ms: i64) -> Vec<(Key, Vec<u8>)> {
+        let Ok(key) = key_of(&day_of(at_ms)) else { return Vec::new() };
+        let events = domain::told(before, after, at_ms).into_iter().map(|mut event| {
             if matches!(event.what, What::Unblocked | What::Requeued) {
                 event.by = self.actor.as_deref().map(str::to_owned);
             }
-            let Ok(key) = key_of(&day_of(at_ms)) else { continue };
-            let _ = self.store.log(&key, event.line().as_bytes());
-        }
+            (key.clone(), event.line().into_bytes())
+        });
+        events.collect()
     }
 
     /// The same directory for what `by` does, where the journal can have that from nowhere else.

@@ -35,8 +35,13 @@ impl Directory {
     /// The same with its bytes.
     pub(super) fn read(&self, id: &NodeId) -> Result<Option<Read>> {
         let key = Key::Node(id.clone());
-        match self.store.read(&key)? {
-            Some(bytes) if !bytes.is_empty() => Ok(Some((self.decode(&key, id, &bytes)?, bytes))),
+        self.decode_read(&key, id, self.store.read(&key)?)
+    }
+
+    /// The same of what was read.
+    pub(super) fn decode_read(&self, key: &Key, id: &NodeId, bytes: Option<Vec<u8>>) -> Result<Option<Read>> {
+        match bytes {
+            Some(bytes) if !bytes.is_empty() => Ok(Some((self.decode(key, id, &bytes)?, bytes))),
             _ => Ok(None),
         }
     }

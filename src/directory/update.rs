@@ -90,17 +90,13 @@ impl Directory {
                     continue;
                 }
             };
-            let swap = |()| match &expected {
-                Some(expected) => self.store.replace(&key, expected, &bytes),
-                None => self.make_whole(&key, &bytes),
-            };
-            let swapped = self.put_hints(&plan).and_then(swap);
-            let replaced = swapped.inspect_err(|_| self.withdraw_hints(&plan))?;
+            let along = self.along(&plan, &node, &next, at_ms)?;
+            let replaced = self.store.replace_along(&key, expected.as_deref(), &bytes, &along)?;
             #[cfg(feature = "testing")]
-            let replaced = self.repeated(&key, expected.as_deref().unwrap_or_default(), &bytes, replaced)?;
+            let replaced =
+                self.repeated(&key, expected.as_deref().unwrap_or_default(), &bytes, &along, replaced)?;
             match replaced {
                 Replaced::Done => {
-                    self.tell(&node, &next, at_ms);
                     self.clear_hints(&plan, &next);
                     self.forget_blobs(&node, &next);
                     if let Some(last) = &next.last_write {
@@ -111,18 +107,18 @@ impl Directory {
                     return Ok(step.answer);
                 }
                 Replaced::Changed(now) => {
-                    self.withdraw_hints(&plan);
                     made = false;
                     found = now;
                 }
                 Replaced::Cancelled => {
-                    self.withdraw_hints(&plan);
                     self.pause_after(round)?;
                     found = self.store.read(&key)?;
                 }
                 Replaced::Unknown(error) => match self.read_back(&key, &node, &next, error)? {
                     None => {
-                        self.tell(&node, &next, at_ms);
+                        if !self.store.swaps_along() {
+                            along.log.iter().for_each(|(log, line)| drop(self.store.log(log, line)));
+                        }
                         return Ok(step.answer);
                     }
                     lost => {
@@ -134,15 +130,6 @@ impl Directory {
             }
         }
         Err(self.contended(&key))
-    }
-
-    /// Makes a cell with its first contents.
-    fn make_whole(&self, key: &Key, bytes: &[u8]) -> Result<Replaced> {
-        match self.store.publish(key, bytes) {
-            Ok(true) => Ok(Replaced::Done),
-            Ok(false) => self.store.read(key).map(Replaced::Changed),
-            Err(error) => Ok(Replaced::Unknown(error)),
-        }
     }
 
     /// The bounded tries are used up.
@@ -177,13 +164,20 @@ impl Directory {
 
     /// A fault: what was cancelled is tried again as it was decided before.
     #[cfg(feature = "testing")]
-    fn repeated(&self, key: &Key, expected: &[u8], next: &[u8], first: Replaced) -> Result<Replaced> {
+    fn repeated(
+        &self,
+        key: &Key,
+        expected: &[u8],
+        next: &[u8],
+        along: &crate::store::Along,
+        first: Replaced,
+    ) -> Result<Replaced> {
         use crate::testing::fault;
         let mut replaced = first;
         let anew = fault("decision repeated over what is there now");
         while matches!(replaced, Replaced::Cancelled) && (anew || fault("decision repeated")) {
             let now = if anew { self.store.read(key)?.unwrap_or_default() } else { expected.to_vec() };
-            replaced = self.store.replace(key, &now, next)?;
+            replaced = self.store.replace_along(key, Some(&now), next, along)?;
         }
         Ok(replaced)
     }

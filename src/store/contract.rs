@@ -5,12 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test suite: a failure is a panic
 
 use std::io::{self, Read};
+use std::slice;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Key, Measured, Prefix, Replaced, Store};
+use super::{Along, Key, Measured, Prefix, Replaced, Store, Stretch};
 use crate::id::NodeId;
 
 /// Checks that `store`, which must be empty, holds the contract. Threads share it.
@@ -23,6 +24,8 @@ pub fn check(store: &dyn Store) {
     nodes_are_in_order_of_their_ids(store);
     a_hint_comes_and_goes(store);
     a_log_loses_no_line(store);
+    what_goes_along_comes_and_goes_with_the_swap(store);
+    a_glimpse_shows_what_is_there(store);
     of_many_at_once_none_loses_its_hint(store);
     a_watch_ends_on_a_change_and_in_time(store);
     of_many_at_once_one_replaces(store);
@@ -180,6 +183,72 @@ fn a_hint_comes_and_goes(store: &dyn Store) {
     store.unhint(&other).unwrap();
     store.unhint(&internal("hint/never/put")).unwrap();
     assert_eq!(listed(), []);
+}
+
+fn what_goes_along_comes_and_goes_with_the_swap(store: &dyn Store) {
+    let (key, log) = (node("along"), internal("along-log/day"));
+    let [first, second, other] = ["along/1", "along/2", "along/other"].map(internal);
+    let listed = || store.list(&Prefix::Internal("along"), None, 9).unwrap();
+    let line = |line: &str| vec![(log.clone(), line.as_bytes().to_vec())];
+    let along = |put: &Key, remove: &[&Key], says| Along {
+        put: vec![put.clone()],
+        log: line(says),
+        remove: remove.iter().map(|key| (*key).clone()).collect(),
+    };
+    let swap = |expected: Option<&[u8]>, new: &[u8], along: &Along| {
+        store.replace_along(&key, expected, new, along).unwrap()
+    };
+    let lost = swap(Some(b"0"), b"1", &along(&other, &[], "lost"));
+    assert!(matches!(lost, Replaced::Changed(None)), "there is nothing: {lost:?}");
+    assert_eq!(listed(), [], "what goes with a lost swap is not there");
+    let expected: Option<&[u8]> = if store.makes_whole() { None } else { Some(b"") };
+    if expected.is_some() {
+        store.make(&key).unwrap();
+    }
+    let done = swap(expected, b"1", &along(&first, &[], "first"));
+    assert!(matches!(done, Replaced::Done), "{done:?}");
+    assert_eq!(listed(), slice::from_ref(&first));
+    let done = swap(
+        Some(b"1"),
+        b"2",
+        &Along { log: [line("second"), line("too")].concat(), ..along(&second, &[&first], "") },
+    );
+    assert!(matches!(done, Replaced::Done), "{done:?}");
+    assert_eq!(listed(), slice::from_ref(&second), "one came and one went");
+    for stale in [Some(&b"1"[..]), None] {
+        if stale.is_none() && !store.makes_whole() {
+            continue;
+        }
+        let lost = swap(stale, b"3", &along(&other, &[&second], "lost"));
+        assert!(matches!(&lost, Replaced::Changed(Some(now)) if now == b"2"), "{lost:?}");
+        assert_eq!(
+            listed(),
+            slice::from_ref(&second),
+            "what goes with a lost swap is not there, and nothing went"
+        );
+    }
+    let logged = store.logged(&log, 0, 99).unwrap().bytes;
+    let lines: Vec<&[u8]> = logged.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    assert!(lines.is_empty() || lines == [&b"first"[..], b"second", b"too"], "{lines:?}");
+    store.unhint(&second).unwrap();
+    store.remove(&log).unwrap();
+}
+
+fn a_glimpse_shows_what_is_there(store: &dyn Store) {
+    let (cell, missing) = (node("glimpse/cell"), node("glimpse/missing"));
+    store.make(&cell).unwrap();
+    must_replace(store, &cell, b"", b"1");
+    for name in ["glimpse/a/1", "glimpse/a/2", "glimpse/b/1", "glimpse-other/a"] {
+        store.hint(&internal(name)).unwrap();
+    }
+    let lists = [Stretch::of("glimpse/a", 1), Stretch::past("glimpse", "glimpse/a", 9)];
+    let Some(mut seen) = store.glimpse(&[cell.clone(), missing.clone()], &lists).unwrap() else { return };
+    assert_eq!(seen.take_cell(&cell), Some(Some(b"1".to_vec())));
+    assert_eq!(seen.take_cell(&missing), Some(None), "what is not there is known not to be");
+    assert_eq!(seen.list("glimpse/a", None, 1), Some(vec![internal("glimpse/a/1")]));
+    assert_eq!(seen.list("glimpse/a", None, 2), None, "no more was asked for");
+    assert_eq!(seen.list("glimpse/b", None, 9), Some(vec![internal("glimpse/b/1")]));
+    assert_eq!(seen.list("glimpse/c", None, 9), Some(Vec::new()));
 }
 
 fn of_many_at_once_none_loses_its_hint(store: &dyn Store) {

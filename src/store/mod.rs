@@ -4,6 +4,7 @@
 //! The store knows bytes and no node; what the bytes mean is decided above it. [`contract::check`] holds every
 //! engine to what stands here.
 
+mod along;
 pub mod contract;
 #[cfg(feature = "etcd")]
 pub mod etcd;
@@ -19,7 +20,8 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::id::NodeId;
-pub use glimpse::Glimpse;
+pub use along::Along;
+pub use glimpse::{Glimpse, Stretch};
 pub use memory::Memory;
 pub use stream::{Measured, Streamed};
 
@@ -104,6 +106,24 @@ pub trait Store: Send + Sync {
     /// bytes, provided that no bytes are ever written twice. `new` is not empty.
     fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced>;
 
+    /// The same with what goes with it: hints that are there as soon as the swap is, and others that go after it. With
+    /// `None` expected there must be no cell, as for [`Store::makes_whole`]. Where it was lost or cancelled, or is an
+    /// error, no hint was left; where it is unknown, they may be there. Logs and removals may fail without a word.
+    fn replace_along(
+        &self,
+        key: &Key,
+        expected: Option<&[u8]>,
+        new: &[u8],
+        along: &Along,
+    ) -> Result<Replaced> {
+        along::one_by_one(self, key, expected, new, along)
+    }
+
+    /// Do a swap and what goes with it happen in one step, all or nothing?
+    fn swaps_along(&self) -> bool {
+        false
+    }
+
     /// Is another just replacing this cell, as far as that can be told at once? A hint, for who can do something else
     /// instead.
     fn is_in_hand(&self, key: &Key) -> Result<bool> {
@@ -186,10 +206,10 @@ pub trait Store: Send + Sync {
         parts_by_listing(self, folder)
     }
 
-    /// The first of what is below `folder`, as of one moment: for an engine that answers one long question sooner than
+    /// What stands at `cells` and in `lists`, as of one moment: for an engine that answers one long question sooner than
     /// many short ones. `None`: ask for what is needed.
-    fn glimpse(&self, folder: &str) -> Result<Option<Glimpse>> {
-        let _ = folder;
+    fn glimpse(&self, cells: &[Key], lists: &[Stretch]) -> Result<Option<Glimpse>> {
+        let _ = (cells, lists);
         Ok(None)
     }
 

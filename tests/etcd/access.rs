@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::Remote;
-use crate::server::Cluster;
+use crate::server::{Cluster, tls};
 use crate::support::said;
 
 #[test]
@@ -52,4 +52,41 @@ fn https_with_a_ca_file() {
     let empty = remote.world.root.join("empty");
     fs::write(&empty, "no certificate").unwrap();
     named(&format!("?ca={}", empty.display())).refused("list", 2, "USAGE");
+}
+
+#[test]
+fn a_client_certificate() {
+    let cluster = Cluster::start_asking();
+    let named = |files: &str| {
+        let (port, ca) = (cluster.nodes[0].port, Cluster::ca());
+        Remote::at(format!("etcds://127.0.0.1:{port}/claims?ca={}{files}", ca.display()))
+    };
+    let [cert, key, other, other_key] =
+        ["client.pem", "client.key", "other.pem", "other.key"].map(|name| tls(name).display().to_string());
+    let remote = named(&format!("&cert={cert}&key={key}"));
+    remote.take("x --owner alice");
+    assert_eq!(remote.say("doctor").exit, 0);
+    // Both in one file.
+    let both = remote.world.root.join("both.pem");
+    fs::write(&both, [fs::read(&cert).unwrap(), fs::read(&key).unwrap()].concat()).unwrap();
+    named(&format!("&cert={}", both.display())).take("y");
+    // None, or one that the server doesn't trust.
+    for files in [String::new(), format!("&cert={other}&key={other_key}")] {
+        let refused = named(&files).refused("list", 6, "STORE_UNAVAILABLE");
+        assert!(refused.hint.is_some_and(|hint| hint.contains("cert=FILE")), "{files}: {}", refused.message);
+    }
+    // Files that are none.
+    let text = remote.world.root.join("text");
+    fs::write(&text, "no PEM").unwrap();
+    for (files, why) in [
+        (format!("&cert=/not/there&key={key}"), "can't be read"),
+        (format!("&cert={cert}&key=/not/there"), "can't be read"),
+        (format!("&cert={}&key={key}", text.display()), "holds no certificate"),
+        (format!("&cert={cert}&key={}", text.display()), "holds no private key"),
+        (format!("&cert={cert}"), "holds no private key"),
+        (format!("&cert={cert}&key={other_key}"), "don't go together"),
+    ] {
+        let refused = named(&files).refused("list", 2, "USAGE");
+        assert!(refused.message.contains(why), "{files}: {}", refused.message);
+    }
 }

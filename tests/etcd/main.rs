@@ -9,9 +9,13 @@ mod support;
 mod access;
 mod commands;
 mod copy;
+mod edges;
 mod engine;
 mod faults;
+mod journal;
 mod place;
+mod proxy;
+mod requests;
 mod server;
 mod unknown;
 

@@ -20,8 +20,12 @@ pub struct Cluster {
     folder: TempDir,
     /// Does it speak HTTPS to clients?
     secure: bool,
+    /// Does it ask them for certificates?
+    asks: bool,
     /// Does it wait for the disk?
     synced: bool,
+    /// What it is told beside the rest.
+    arguments: Vec<String>,
 }
 
 /// One of them.
@@ -54,6 +58,23 @@ impl Cluster {
         cluster
     }
 
+    /// One that asks its clients for certificates.
+    pub fn start_asking() -> Cluster {
+        let mut cluster = Cluster { asks: true, ..Cluster::prepare(1, true) };
+        cluster.begin(0);
+        cluster.wait();
+        cluster
+    }
+
+    /// One with these arguments, too.
+    pub fn start_with(arguments: &[&str]) -> Cluster {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let mut cluster = Cluster { arguments, ..Cluster::prepare(1, false) };
+        cluster.begin(0);
+        cluster.wait();
+        cluster
+    }
+
     /// One that waits for the disk, for benchmarks: what a power cut takes is not tested, and a slow disk would make
     /// all tests slow.
     pub fn start_synced() -> Cluster {
@@ -70,7 +91,9 @@ impl Cluster {
             nodes: ports.chunks(2).map(node).collect(),
             folder: tempfile::tempdir().unwrap(),
             secure,
+            asks: false,
             synced: false,
+            arguments: Vec::new(),
         }
     }
 
@@ -95,12 +118,18 @@ impl Cluster {
         command.arg("--data-dir").arg(&folder).args(["--initial-cluster", &all.join(",")]);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        command.args(["--log-level", "warn"]);
+        command.args(["--log-level", "warn"]).args(&self.arguments);
         if !self.synced {
             command.arg("--unsafe-no-fsync");
         }
         if self.secure {
             command.arg("--cert-file").arg(tls("server.pem")).arg("--key-file").arg(tls("server.key"));
+        }
+        if self.asks {
+            command.arg("--client-cert-auth").arg("--trusted-ca-file").arg(tls("client-ca.pem"));
+            // Its gateway is a client of its own.
+            command.arg("--client-cert-file").arg(tls("client.pem"));
+            command.arg("--client-key-file").arg(tls("client.key"));
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut shell = command.spawn().unwrap();
@@ -121,9 +150,19 @@ impl Cluster {
     pub fn url(&self, prefix: &str) -> String {
         let hosts: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
         let hosts = hosts.join(",");
-        match self.secure {
-            true => format!("etcds://{hosts}/{prefix}?ca={}", Cluster::ca().display()),
-            false => format!("etcd://{hosts}/{prefix}"),
+        let ca = Cluster::ca();
+        match (self.secure, self.asks) {
+            (false, _) => format!("etcd://{hosts}/{prefix}"),
+            (true, false) => format!("etcds://{hosts}/{prefix}?ca={}", ca.display()),
+            (true, true) => {
+                let [cert, key] = ["client.pem", "client.key"].map(tls);
+                format!(
+                    "etcds://{hosts}/{prefix}?ca={}&cert={}&key={}",
+                    ca.display(),
+                    cert.display(),
+                    key.display()
+                )
+            }
         }
     }
 
@@ -203,7 +242,7 @@ impl Drop for Running {
 }
 
 /// A certificate or a key, for tests alone.
-fn tls(name: &str) -> PathBuf {
+pub fn tls(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/etcd/tls").join(name)
 }
 

@@ -150,11 +150,16 @@ impl World {
     /// outside: a short lease may be over before its own command is, on a slow machine.
     pub fn expired(&self, id: &str) -> String {
         let token = self.take(&format!("{id} --owner old --lease 1h")).token;
+        self.end_lease(id);
+        token
+    }
+
+    /// Makes the lease of `id` one that is over.
+    pub fn end_lease(&self, id: &str) {
         self.edit(id, |json| {
             json["claim"]["clock"]["ends_mono_ms"] = 1.into();
             json["claim"]["expires_at"] = "2020-01-01T00:00:00Z".into();
         });
-        token
     }
 
     /// The binary with nothing in its environment but what every run needs.

@@ -8,8 +8,8 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
 use super::*;
 use crate::cli::command::{
-    acquire, check, control, copy, doctor, graph, guard, guide, list, log, look, mail, outcome, page, place,
-    pool, prime, run, scope, settle, setup, task, watch, work,
+    acquire, check, control, copy, doctor, graph, guard, guide, list, log, look, mail, mcp, outcome, page,
+    place, pool, prime, run, scope, settle, setup, task, watch, work,
 };
 use crate::cli::context::Context;
 use crate::cli::report::Report;
@@ -157,6 +157,8 @@ commands! {
     Guard(GuardCommand), "guard", NONE => |args, context| guard::run(args.command, context);
     /// Tell an agent what it must know: what it holds, how to work, what is next
     Prime(Prime), "prime", NONE => prime::run;
+    /// Serve one agent by the Model Context Protocol, on standard input and output
+    Mcp(Mcp), "mcp", NONE => mcp::run;
     /// Teach an agent, git or CI about claims, by a marked block in the files they read
     Setup(Setup), "setup", NONE => setup::run;
     /// Say which claim directory is used and why, and who the owner is

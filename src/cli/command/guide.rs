@@ -147,6 +147,8 @@ pub(crate) fn capabilities(_: args::Nothing, _: &Context) -> Result<Report> {
 const FEATURES: &[&str] = &[
     #[cfg(feature = "etcd")]
     "etcd",
+    #[cfg(feature = "mcp")]
+    "mcp",
     #[cfg(feature = "testing")]
     "testing",
 ];

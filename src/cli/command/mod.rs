@@ -12,6 +12,7 @@ pub(super) mod list;
 pub(super) mod log;
 pub(super) mod look;
 pub(super) mod mail;
+pub(super) mod mcp;
 pub(super) mod outcome;
 pub(super) mod page;
 pub(super) mod place;

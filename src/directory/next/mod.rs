@@ -3,13 +3,14 @@
 //! A walk follows the hints in order, reads each task, and decides by its record alone. It never waits for anybody:
 //! what another is just taking is passed by, and looked at again in the next walk.
 
+mod ahead;
 mod once;
 mod parked;
 mod run;
 mod walk;
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::domain::{
 };
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
+use crate::store::Glimpse;
 use walk::{Listed, Walk};
 
 /// How soon an idle waiter sees that a worker has died.
@@ -135,6 +137,8 @@ pub(super) struct Shared {
     taking: Mutex<HashSet<NodeId>>,
     /// What the last walk of one of them has still listed: the next ones' turns.
     listed: Mutex<Listed>,
+    /// Has one of them walked before?
+    walked: AtomicBool,
     /// When the short folder was last looked at, in nanoseconds on the monotonic clock.
     glanced_ns: AtomicU64,
 }
@@ -169,10 +173,13 @@ impl Directory {
     ) -> Result<Result<T, Nothing>> {
         let mut passed_by = HashSet::new();
         for round in 0..ROUNDS {
-            if let Some(nothing) = self.stopped(request)? {
+            let mut walk = Walk::new(self, request);
+            if !walk.has_listed() {
+                walk.look()?;
+            }
+            if let Some(nothing) = self.stopped(request, walk.glimpse.as_mut())? {
                 return Ok(Err(nothing));
             }
-            let mut walk = Walk::new(self, request);
             if let Some(taken) = walk.take_listed(take)? {
                 return Ok(Ok(taken));
             }
@@ -201,14 +208,14 @@ impl Directory {
     }
 
     /// Why nothing is to be taken, whatever there is.
-    fn stopped(&self, request: &Next) -> Result<Option<Nothing>> {
+    fn stopped(&self, request: &Next, mut seen: Option<&mut Glimpse>) -> Result<Option<Nothing>> {
         let scope = request.scope.as_ref();
         if let Some(scope) = scope
-            && let Some(halt) = self.halt(Gateway::Scope(scope))?
+            && let Some(halt) = self.halt_in(Gateway::Scope(scope), seen.as_deref_mut())?
         {
             return Ok(Some(Nothing { cancelled: Some(Box::new(halt)), ..Nothing::default() }));
         }
-        let paused = self.paused(&request.queue, scope)?;
+        let paused = self.halt_in(Gateway::Queue(&request.queue, scope), seen)?;
         Ok(paused.map(|halt| Nothing { paused: Some(Box::new(halt)), ..Nothing::default() }))
     }
 
@@ -237,7 +244,7 @@ impl Directory {
 
     /// What [`Directory::try_next`] would take now. Writes nothing.
     pub fn would_next(&self, request: &Next) -> Result<Result<Acquired, Nothing>> {
-        if let Some(nothing) = self.stopped(request)? {
+        if let Some(nothing) = self.stopped(request, None)? {
             return Ok(Err(nothing));
         }
         let would = |id: &NodeId| self.would_acquire(id, &request.acquire);

@@ -5,7 +5,7 @@ use super::walk::Walk;
 use crate::domain::hint;
 use crate::domain::{Node, Reason, Refusal, Standing, WriteId};
 use crate::error::Result;
-use crate::store::{Key, Prefix};
+use crate::store::Key;
 
 impl Walk<'_> {
     /// Was it found before that `obstacle` still is one?
@@ -18,7 +18,7 @@ impl Walk<'_> {
         if self.is_known_closed(Some(obstacle)) {
             return Ok(true);
         }
-        let first = self.directory.store.list(&Prefix::Internal(folder), None, 1)?;
+        let first = self.list(folder, None, 1)?;
         let mark = first.first().and_then(|key| hint::mark_of(key.name()));
         let Some(Ok(Some(node))) = mark.map(|mark| self.directory.node(&mark.id)) else { return Ok(false) };
         let Some(reason) = self.in_its_way(&node)? else { return Ok(false) };

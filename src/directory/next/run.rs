@@ -8,8 +8,10 @@ use crate::domain::natural;
 use crate::error::Result;
 use crate::store::Key;
 
-/// How many hints are listed at once.
-const PAGE: usize = 32;
+/// How many hints are listed at once: by the first walk of a process, which may be its last, and by later ones, which
+/// leave to one another what they have listed.
+pub(super) const FIRST_PAGE: usize = 8;
+pub(super) const PAGE: usize = 32;
 
 /// Of so many tasks that are due after a rest or their workers' deaths the order is exact.
 const MOST_DUE: usize = 256;
@@ -69,8 +71,8 @@ impl Run {
         let most = if self.until.is_some() { MOST_DUE } else { 1 };
         let empty = self.page.is_empty();
         while empty && self.page.len() < most && !self.ended {
-            let keys = walk.list(&self.folder, self.after.as_deref(), PAGE)?;
-            self.ended = keys.len() < PAGE;
+            let (keys, ended) = walk.list_page(&self.folder, self.after.as_deref(), walk.page)?;
+            self.ended = ended;
             self.after = keys.last().map(|key| key.name().to_owned());
             for key in &keys {
                 self.take_in(key, walk);

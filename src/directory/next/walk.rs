@@ -1,10 +1,10 @@
 //! One walk along the hints of a queue.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
-use super::run::{Place, Run, Turn};
+use super::run::{FIRST_PAGE, PAGE, Place, Run, Turn};
 use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::directory::known::Read;
@@ -17,13 +17,15 @@ use crate::store::{Glimpse, Key, Prefix};
 /// One walk, and what was met on it.
 pub(super) struct Walk<'a> {
     pub(super) directory: &'a Directory,
-    request: &'a Next,
+    pub(super) request: &'a Next,
     /// Whose monotonic time is counted here.
-    clock: String,
+    pub(super) clock: String,
+    /// How many hints it lists at once.
+    pub(super) page: usize,
     /// Does it only look?
     looks: bool,
     /// What the lane's lists were as the walk began, as far as the store tells at once.
-    glimpse: Option<Glimpse>,
+    pub(super) glimpse: Option<Glimpse>,
     /// Did others change anything that was met?
     pub(super) lost: bool,
     /// What was passed by although it may come up: its hint is ahead of its record.
@@ -64,10 +66,12 @@ enum Verdict {
 impl<'a> Walk<'a> {
     pub(super) fn new(directory: &'a Directory, request: &'a Next) -> Walk<'a> {
         let clock = hint::clock_of(directory.host.place());
+        let is_first = !directory.queues.walked.swap(true, Ordering::Relaxed);
         Walk {
             directory,
             request,
             clock,
+            page: if is_first { FIRST_PAGE } else { PAGE },
             looks: false,
             glimpse: None,
             lost: false,
@@ -101,17 +105,25 @@ impl<'a> Walk<'a> {
     }
 
     fn next_listed(&self) -> Option<Turn> {
+        self.listed().turns.pop_front()
+    }
+
+    /// Is anything listed already?
+    pub(super) fn has_listed(&self) -> bool {
+        !self.listed().turns.is_empty()
+    }
+
+    fn listed(&self) -> MutexGuard<'_, Listed> {
         let mut listed = self.directory.queues.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let age = self.directory.host.mono_ns().saturating_sub(listed.at_ns);
         if age > LISTED_NS || listed.of != self.asked_for() {
             listed.turns.clear();
         }
-        listed.turns.pop_front()
+        listed
     }
 
     fn asked_for(&self) -> (String, Vec<Name>) {
-        let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
-        (lane, self.request.projects.clone())
+        (self.lane(), self.request.projects.clone())
     }
 
     /// Leaves for the next ones what is listed, as long as it is known to be in order.
@@ -133,11 +145,14 @@ impl<'a> Walk<'a> {
         take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
     ) -> Result<Option<T>> {
         let since_ns = self.directory.host.mono_ns();
-        let lane = hint::lane(&self.request.queue, self.request.scope.as_ref());
-        self.glimpse = self.directory.store.glimpse(&lane)?;
-        let mut orphans = self.orphans(&lane)?;
-        let mut priorities = self.parts(&lane)?;
-        priorities.retain(|part| part != BOUND);
+        let lane = self.lane();
+        if self.glimpse.is_none() {
+            self.look()?;
+        }
+        let looks_for_orphans = self.is_time_for_orphans();
+        self.look_ahead(looks_for_orphans)?;
+        let mut orphans = if looks_for_orphans { self.orphans(&lane)? } else { Vec::new() };
+        let mut priorities = self.priorities()?;
         priorities.extend(orphans.iter().map(|(priority, _)| priority.clone()));
         priorities.sort_unstable();
         priorities.dedup();
@@ -179,6 +194,21 @@ impl<'a> Walk<'a> {
         known.map_or_else(|| self.directory.store.list(&Prefix::Internal(folder), after, limit), Ok)
     }
 
+    /// The next names of a list, at most so many, and whether there are no more.
+    pub(super) fn list_page(
+        &self,
+        folder: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<Key>, bool)> {
+        if let Some(page) = self.glimpse.as_ref().and_then(|glimpse| glimpse.page(folder, after, limit)) {
+            return Ok(page);
+        }
+        let keys = self.directory.store.list(&Prefix::Internal(folder), after, limit)?;
+        let ended = keys.len() < limit;
+        Ok((keys, ended))
+    }
+
     /// The ordered lists of one priority.
     fn runs(&mut self, priority: &str) -> Result<Vec<Run>> {
         let projects: Vec<String> = match self.request.projects.as_slice() {
@@ -187,7 +217,7 @@ impl<'a> Walk<'a> {
         };
         let mut runs = Vec::new();
         for project in projects {
-            runs.push(Run::listed(format!("{priority}/{project}/ready"), None));
+            runs.push(Run::listed(format!("{priority}/{project}/{}", hint::UP), None));
             let parked = format!("{priority}/{project}/{}", hint::PARKED);
             for obstacle in self.parts(&parked)? {
                 let folder = format!("{parked}/{obstacle}");
@@ -195,10 +225,14 @@ impl<'a> Walk<'a> {
                     runs.push(Run::aside(folder, obstacle));
                 }
             }
-            for clock in self.parts(&format!("{priority}/{project}/timed"))? {
+            for clock in self.parts(&format!("{priority}/{project}/{}", hint::TIMED))? {
                 // Of another boot's time nothing is known here: those are all looked at.
                 let until = (clock == self.clock).then(|| self.directory.host.now().mono_ms);
-                runs.push(Run::listed(format!("{priority}/{project}/timed/{clock}"), until));
+                let folder = format!("{priority}/{project}/{}/{clock}", hint::TIMED);
+                if until.is_none() {
+                    self.read_ahead(&folder)?;
+                }
+                runs.push(Run::listed(folder, until));
             }
         }
         Ok(runs)
@@ -229,7 +263,7 @@ impl<'a> Walk<'a> {
         if self.is_known_closed(turn.obstacle.as_deref()) {
             return Ok(None);
         }
-        let (node, bytes) = match self.directory.read(&turn.mark.id) {
+        let (node, bytes) = match self.read(&turn.mark.id) {
             Ok(Some(read)) => read,
             Ok(None) => {
                 self.passed_by.insert((turn.mark.id, None));
@@ -340,22 +374,26 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tasks whose workers' processes are gone, each under its priority. Looked for from time to time only: their
-    /// leases' ends tell it too.
-    fn orphans(&mut self, lane: &str) -> Result<Vec<(String, Turn)>> {
+    /// Those are looked for from time to time only: their leases' ends tell it too.
+    fn is_time_for_orphans(&self) -> bool {
         let now = self.directory.host.mono_ns();
         let glanced = &self.directory.queues.glanced_ns;
         let last = glanced.load(Ordering::Relaxed);
         if last != 0 && now.saturating_sub(last) < u64::try_from(GLANCE.as_nanos()).unwrap_or(u64::MAX) / 2 {
-            return Ok(Vec::new());
+            return false;
         }
         glanced.store(now.max(1), Ordering::Relaxed);
+        true
+    }
+
+    /// Tasks whose workers' processes are gone, each under its priority.
+    fn orphans(&mut self, lane: &str) -> Result<Vec<(String, Turn)>> {
         let folder = format!("{lane}/{BOUND}");
         let keys = self.list(&folder, None, usize::MAX)?;
         let mut orphans = Vec::new();
         for key in keys {
             let Some(mark) = hint::mark_of(key.name()) else { continue };
-            let Ok(Some(node)) = self.directory.node(&mark.id) else { continue };
+            let Ok(Some((node, _))) = self.read(&mark.id) else { continue };
             let Some(task) = &node.task else { continue };
             let over = self.directory.with_facts(&node, |facts| {
                 matches!(
@@ -377,4 +415,5 @@ impl<'a> Walk<'a> {
     }
 }
 
-const BOUND: &str = "bound";
+/// The short folder of what ends with a process.
+pub(super) const BOUND: &str = "bound";

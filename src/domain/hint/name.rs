@@ -10,7 +10,7 @@ const READY: [(u32, u64); 5] = [(30, u64::MAX), (22, 0xff), (16, 0x3f), (10, 0x3
 
 /// Of what is held or rests there is less at any moment, and it is put and removed more often: 18 hours, 4 minutes, a
 /// second.
-const TIMED: [(u32, u64); 3] = [(26, u64::MAX), (18, 0xff), (10, 0xff)];
+const HELD: [(u32, u64); 3] = [(26, u64::MAX), (18, 0xff), (10, 0xff)];
 
 /// The last moment that a name can say: milliseconds in 48 bits.
 const LAST: u64 = (1 << 48) - 1;
@@ -19,9 +19,9 @@ const LAST: u64 = (1 << 48) - 1;
 pub(super) fn of(task: &Task, when: &When, mark: &Mark) -> String {
     let (run, leaf) = (run(task, mark), leaf(mark));
     match when {
-        When::Ready { since_ms } => format!("{run}/ready/{}.{leaf}", time(&READY, *since_ms)),
+        When::Ready { since_ms } => format!("{run}/{UP}/{}.{leaf}", time(&READY, *since_ms)),
         When::Timed { clock, mono_ms, wall_ms } => {
-            format!("{run}/timed/{clock}/{}.{:012x}.{leaf}", time(&TIMED, *mono_ms), clamped(*wall_ms))
+            format!("{run}/{TIMED}/{clock}/{}.{:012x}.{leaf}", time(&HELD, *mono_ms), clamped(*wall_ms))
         }
     }
 }
@@ -36,6 +36,12 @@ pub(crate) fn parked(task: &Task, mark: &Mark, obstacle: &str, wall_ms: i64, ran
     let time = time(&READY, wall_ms);
     format!("{}/{PARKED}/{obstacle}/{time}.{}.{random:016x}", run(task, mark), leaf(mark))
 }
+
+/// The folder of tasks that can be taken at once.
+pub(crate) const UP: &str = "ready";
+
+/// The folder of tasks that can be taken from a moment on.
+pub(crate) const TIMED: &str = "timed";
 
 /// The folder of tasks that have something in their way.
 pub(crate) const PARKED: &str = "parked";
@@ -98,7 +104,7 @@ pub(crate) fn is_of(task: &Task, name: &str) -> bool {
 
 /// Is a leaf in this folder one of `timed`? Before the time's folders is the clock's, and before that `timed`.
 fn is_timed(folder: &str) -> bool {
-    folder.rsplit('/').nth(TIMED.len() + 1) == Some("timed")
+    folder.rsplit('/').nth(HELD.len() + 1) == Some(TIMED)
 }
 
 /// The same of one in `parked`: before the time's folders is the obstacle, and before that `parked`.
@@ -114,7 +120,7 @@ pub(super) fn when_of(name: &str) -> Option<When> {
     if !is_timed(folder) {
         return Some(When::Ready { since_ms: number(first)? });
     }
-    let clock = folder.rsplit('/').nth(TIMED.len())?.to_owned();
+    let clock = folder.rsplit('/').nth(HELD.len())?.to_owned();
     Some(When::Timed { clock, mono_ms: number(first)?, wall_ms: number(rest.split_once('.')?.0)? })
 }
 

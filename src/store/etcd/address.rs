@@ -1,7 +1,8 @@
-//! `etcd://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/PREFIX[?ca=FILE]`, and `etcds://` for HTTPS.
+//! `etcd://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/PREFIX`, and `etcds://` for HTTPS, then with
+//! `?ca=FILE&cert=FILE&key=FILE` where those are needed.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
@@ -17,10 +18,21 @@ pub struct Address {
     hosts: Vec<String>,
     user: Option<(String, Option<String>)>,
     prefix: String,
-    ca: Option<PathBuf>,
+    files: Files,
     whole: String,
     /// The same without the password.
     open: String,
+}
+
+/// The files that an address names, each in PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Files {
+    /// The certificates that the server's is signed with.
+    pub(super) ca: Option<PathBuf>,
+    /// This client's own certificate, with those it is signed with, if the server asks for one.
+    pub(super) cert: Option<PathBuf>,
+    /// Its key, if that is in another file.
+    pub(super) key: Option<PathBuf>,
 }
 
 impl Address {
@@ -51,15 +63,15 @@ impl Address {
         if prefix.chars().any(char::is_control) || prefix.len() > 512 {
             return Err(wrong("its prefix has control characters, or more than 512 bytes"));
         }
-        let ca = query.map(ca_of).transpose()?;
-        if ca.is_some() && !secure {
-            return Err(wrong("a CA file goes with etcds:// only"));
+        let files = query.map(files_of).transpose()?.unwrap_or_default();
+        if query.is_some() && !secure {
+            return Err(wrong("a CA file, a certificate and its key go with etcds:// only"));
         }
         let open = match authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':')) {
             Some((_, password)) => text.replacen(&format!(":{password}@"), "@", 1),
             None => text.to_owned(),
         };
-        Ok(Address { secure, hosts, user, prefix, ca, whole: text.to_owned(), open })
+        Ok(Address { secure, hosts, user, prefix, files, whole: text.to_owned(), open })
     }
 
     /// With this password, if it names a user and no password.
@@ -108,8 +120,8 @@ impl Address {
         &self.prefix
     }
 
-    pub(super) fn ca(&self) -> Option<&Path> {
-        self.ca.as_deref()
+    pub(super) fn files(&self) -> &Files {
+        &self.files
     }
 }
 
@@ -164,12 +176,24 @@ fn host_of(text: &str) -> Result<String> {
     }
 }
 
-fn ca_of(query: &str) -> Result<PathBuf> {
-    match query.split_once('=') {
-        Some(("ca", file)) if !file.is_empty() && !file.contains('&') => {
-            Ok(decoded(file, "the CA file")?.into())
+fn files_of(query: &str) -> Result<Files> {
+    let unknown =
+        || wrong("after the ? only ca=FILE, cert=FILE and key=FILE are known, each once, with an & between");
+    let mut files = Files::default();
+    for part in query.split('&') {
+        let (file, what) = match part.split_once('=') {
+            Some(("ca", file)) => (&mut files.ca, file),
+            Some(("cert", file)) => (&mut files.cert, file),
+            Some(("key", file)) => (&mut files.key, file),
+            _ => return Err(unknown()),
+        };
+        if what.is_empty() || file.replace(decoded(what, "a file's name")?.into()).is_some() {
+            return Err(unknown());
         }
-        _ => Err(wrong("after the ? only ca=FILE is known")),
+    }
+    match (&files.cert, &files.key) {
+        (None, Some(_)) => Err(wrong("it names a key and no certificate, cert=FILE")),
+        _ => Ok(files),
     }
 }
 
@@ -191,8 +215,11 @@ mod tests {
         let address = parsed("etcds://al%40ice:p%3Aw@a:1,b,[::1]:3/team/x/?ca=/etc/ca.pem").unwrap();
         assert_eq!(address.endpoints(), ["https://a:1", "https://b:2379", "https://[::1]:3"]);
         assert_eq!(address.user().unwrap(), Some(("al@ice", "p:w")));
-        assert_eq!((address.prefix(), address.ca()), ("team/x", Some(Path::new("/etc/ca.pem"))));
+        let ca = Files { ca: Some("/etc/ca.pem".into()), ..Files::default() };
+        assert_eq!((address.prefix(), address.files()), ("team/x", &ca));
         assert_eq!(address.to_string(), "etcds://a:1,b:2379,[::1]:3/team/x");
+        let files = Files { ca: None, cert: Some("a&b".into()), key: Some("/k=".into()) };
+        assert_eq!(parsed("etcds://a/x?key=/k=&cert=a%26b").unwrap().files(), &files);
         let named = parsed("etcd://alice@a/x").unwrap();
         assert!(named.user().is_err() && !named.has_password());
         assert_eq!(named.or_password(Some("secret".into())).user().unwrap(), Some(("alice", "secret")));
@@ -231,6 +258,11 @@ mod tests {
             "etcd://a/x?ca=/f",
             "etcds://a/x?cb=/f",
             "etcds://a/x?ca=",
+            "etcds://a/x?",
+            "etcds://a/x?ca=/f&ca=/g",
+            "etcds://a/x?ca=/f&",
+            "etcds://a/x?key=/f",
+            "etcd://a/x?cert=/f&key=/g",
             "etcd://a/x%00",
             "http://a/x",
         ] {

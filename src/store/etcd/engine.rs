@@ -10,11 +10,14 @@ use serde_json::{Value, json};
 
 use super::http::{Client, Failure, too_large};
 use super::kv::{self, Kv, base64, end_of};
+use super::log::Logs;
 use super::pieces::{self, Form, Reader, Writer, form_of};
 use super::{Address, Options, health, watch};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
-use crate::store::{Finding, Glimpse, Key, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch};
+use crate::store::{
+    Along, Finding, Glimpse, Key, Logged, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Stretch, Watch,
+};
 
 /// The layout's version.
 const FORMAT: u64 = 1;
@@ -22,8 +25,8 @@ const FORMAT: u64 = 1;
 const PAGE: usize = 4096;
 /// The same where only the next part of their names counts: all that share one are passed over at once.
 const PARTS: usize = 16;
-/// How many keys a glimpse is: as many as one request gets without taking much longer than for one.
-const GLIMPSE: usize = 128;
+/// The most operations of one transaction, unless etcd is told otherwise.
+const MOST_STEPS: usize = 128;
 /// Idle waiters of many machines look this often: each look is some requests.
 const GLANCE: Duration = Duration::from_millis(200);
 /// Up to which size the expected value is sent along to be compared. A larger one is read and compared here, which
@@ -35,6 +38,7 @@ pub struct EtcdStore {
     kv: Arc<Kv>,
     keys: Keys,
     max_skew: Duration,
+    logs: Logs,
     /// Is the format known to be one that this program knows?
     known: AtomicBool,
     /// Is it known to be written down?
@@ -78,9 +82,16 @@ impl Keys {
         format!("{}{number:08x}", self.pieces(key))
     }
 
-    /// What removes an entry, with its pieces if it has any.
+    /// All lines of a log begin so.
+    pub(super) fn lines(&self, key: &Key) -> String {
+        format!("{}//", self.of(key))
+    }
+
+    /// What removes an entry, with its pieces if it has any, or a log.
     pub(super) fn removal(&self, key: &Key) -> Vec<Value> {
-        vec![kv::delete(&self.of(key)), kv::delete_below(&self.pieces(key))]
+        let below = [self.pieces(key), self.lines(key)];
+        let below = below.iter().map(|below| kv::delete_below(below));
+        [kv::delete(&self.of(key))].into_iter().chain(below).collect()
     }
 }
 
@@ -92,6 +103,7 @@ impl EtcdStore {
             kv: Arc::new(Kv::new(client)),
             keys: Keys { prefix: address.prefix().to_owned() },
             max_skew: options.max_skew,
+            logs: Logs::default(),
             known: AtomicBool::new(false),
             made: AtomicBool::new(false),
         })
@@ -100,13 +112,52 @@ impl EtcdStore {
     /// Before the first read: a newer format is refused.
     fn know(&self) -> Result<&Kv> {
         if !self.known.load(Ordering::Relaxed) {
-            if let Some(pair) = self.kv.read(&self.keys.format())? {
-                self.admit_format(&pair.value)?;
-                self.made.store(true, Ordering::Relaxed);
-            }
-            self.known.store(true, Ordering::Relaxed);
+            let format = self.kv.read(&self.keys.format())?;
+            self.learn(format)?;
         }
         Ok(&self.kv)
+    }
+
+    fn learn(&self, format: Option<kv::Pair>) -> Result<()> {
+        if let Some(pair) = format {
+            self.admit_format(&pair.value)?;
+            self.made.store(true, Ordering::Relaxed);
+        }
+        self.known.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What each of `ranges` gives, as of one moment. The first time the format comes with it: one journey for two.
+    fn ask(&self, mut ranges: Vec<Value>) -> Result<Vec<kv::Ranged>> {
+        if self.known.load(Ordering::Relaxed) {
+            return self.kv.ranges(&ranges);
+        }
+        ranges.push(kv::one(&self.keys.format()));
+        let mut all = self.kv.ranges(&ranges)?;
+        self.learn(all.pop().and_then(kv::Ranged::first))?;
+        Ok(all)
+    }
+
+    /// The value at the key of `key`, as it stands in etcd.
+    fn pair(&self, key: &Key) -> Result<Option<kv::Pair>> {
+        let name = self.keys.of(key);
+        match self.known.load(Ordering::Relaxed) {
+            true => self.kv.read(&name),
+            false => Ok(self.ask(vec![kv::one(&name)])?.pop().and_then(kv::Ranged::first)),
+        }
+    }
+
+    /// The cell or entry that the value at its own key tells.
+    fn whole(&self, key: &Key, pair: Option<kv::Pair>) -> Result<Option<Vec<u8>>> {
+        let Some(pair) = pair else { return Ok(None) };
+        match form_of(pair.value) {
+            Form::Whole(bytes) => Ok(Some(bytes)),
+            Form::Unfinished => Ok(None),
+            Form::Pieces(count) => {
+                let reader = self.reader(key, count, pair.at);
+                pieces::read_whole(reader, MAX_CELL_BYTES, &self.place(Some(key))).map(Some)
+            }
+        }
     }
 
     fn admit_format(&self, value: &[u8]) -> Result<()> {
@@ -176,18 +227,25 @@ impl EtcdStore {
         Ok(())
     }
 
-    /// Swaps `expected` for `new`.
-    fn swap(&self, name: &str, expected: &[u8], new: &[u8]) -> Result<Replaced, Failure> {
+    /// Swaps `expected`, or nothing, for `new`, with what goes along.
+    fn swap(
+        &self,
+        name: &str,
+        expected: Option<&[u8]>,
+        new: &[u8],
+        along: &[Value],
+    ) -> Result<Replaced, Failure> {
         let failed = |error| Failure { error, in_doubt: false };
-        let compare = if expected.len() <= BY_VALUE {
-            kv::has_value(name, expected)
-        } else {
-            match self.kv.read(name).map_err(failed)? {
+        let compare = match expected {
+            None => kv::is_absent(name),
+            Some(expected) if expected.len() <= BY_VALUE => kv::has_value(name, expected),
+            Some(expected) => match self.kv.read(name).map_err(failed)? {
                 Some(pair) if pair.value == expected => kv::is_at(name, pair.mod_revision),
                 found => return Ok(Replaced::Changed(found.map(|pair| pair.value))),
-            }
+            },
         };
-        let done = self.kv.transact(&[compare], &[kv::put(name, new)], &[kv::get(name)])?;
+        let then = [&[kv::put(name, new)], along].concat();
+        let done = self.kv.transact(&[compare], &then, &[kv::get(name)])?;
         // No bytes are ever written twice, so those that are there were put by an earlier try of this call.
         if done.succeeded || done.found.as_deref() == Some(new) {
             return Ok(Replaced::Done);
@@ -197,19 +255,34 @@ impl EtcdStore {
         }
         Ok(Replaced::Changed(done.found))
     }
+
+    /// What goes with a swap, as operations of the same transaction, in which there is so much room left for lines.
+    fn steps(&self, along: &Along, room: usize) -> Result<Vec<Value>> {
+        let put = along.put.iter().map(|hint| kv::put(&self.keys.of(hint), b""));
+        let remove = along.remove.iter().map(|hint| kv::delete(&self.keys.of(hint)));
+        let mut steps: Vec<Value> = put.chain(remove).collect();
+        let length: usize = along.log.iter().map(|(_, line)| line.len()).sum();
+        if length <= room {
+            // Lines of one revision are one key's, or a reader could not tell which it has read.
+            for of_one in along.log.chunk_by(|(one, _), (other, _)| one == other) {
+                let lines: Vec<&[u8]> = of_one.iter().map(|(_, line)| line.as_slice()).collect();
+                if let Some((log, _)) = of_one.first() {
+                    steps.push(self.line(log, &lines.join(&b'\n'))?);
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    fn line(&self, log: &Key, line: &[u8]) -> Result<Value> {
+        let random = self.kv.client.host.random()?;
+        Ok(kv::put(&format!("{}{random:032x}", self.keys.lines(log)), line))
+    }
 }
 
 impl Store for EtcdStore {
     fn read(&self, key: &Key) -> Result<Option<Vec<u8>>> {
-        let Some(pair) = self.know()?.read(&self.keys.of(key))? else { return Ok(None) };
-        match form_of(pair.value) {
-            Form::Whole(bytes) => Ok(Some(bytes)),
-            Form::Unfinished => Ok(None),
-            Form::Pieces(count) => {
-                let reader = self.reader(key, count, pair.at);
-                pieces::read_whole(reader, MAX_CELL_BYTES, &self.place(Some(key))).map(Some)
-            }
-        }
+        self.whole(key, self.pair(key)?)
     }
 
     fn make(&self, key: &Key) -> Result<bool> {
@@ -218,14 +291,28 @@ impl Store for EtcdStore {
     }
 
     fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced> {
-        if new.len() > pieces::MOST {
+        self.replace_along(key, Some(expected), new, &Along::default())
+    }
+
+    fn replace_along(
+        &self,
+        key: &Key,
+        expected: Option<&[u8]>,
+        new: &[u8],
+        along: &Along,
+    ) -> Result<Replaced> {
+        let Some(room) = pieces::MOST.checked_sub(new.len()) else {
             return Err(too_large(&format!("the record of {key} would have {} bytes", new.len())));
-        }
+        };
         self.ready()?;
-        match self.swap(&self.keys.of(key), expected, new) {
+        match self.swap(&self.keys.of(key), expected, new, &self.steps(along, room)?) {
             Err(Failure { error, in_doubt: true }) => Ok(Replaced::Unknown(error)),
             swapped => swapped.map_err(Failure::told),
         }
+    }
+
+    fn swaps_along(&self) -> bool {
+        true
     }
 
     /// What was written was kept by most of the machines before anybody was told, and what is read is of that.
@@ -260,7 +347,7 @@ impl Store for EtcdStore {
     }
 
     fn open(&self, key: &Key) -> Result<Option<Box<dyn Read + Send>>> {
-        let Some(pair) = self.know()?.read(&self.keys.of(key))? else { return Ok(None) };
+        let Some(pair) = self.pair(key)? else { return Ok(None) };
         Ok(match form_of(pair.value) {
             Form::Whole(bytes) => Some(Box::new(std::io::Cursor::new(bytes))),
             Form::Pieces(count) => Some(Box::new(self.reader(key, count, pair.at))),
@@ -281,12 +368,24 @@ impl Store for EtcdStore {
         true
     }
 
+    fn unhint(&self, key: &Key) -> Result<()> {
+        self.ready()?.change(&[], &[kv::delete(&self.keys.of(key))], &[]).map(drop)
+    }
+
+    fn log(&self, key: &Key, line: &[u8]) -> Result<()> {
+        self.ready()?.change(&[], &[self.line(key, line)?], &[]).map(drop)
+    }
+
+    fn logged(&self, key: &Key, from: u64, limit: usize) -> Result<Logged> {
+        self.logs.read(self.know()?, &self.keys.lines(key), from, limit)
+    }
+
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
         let kv = self.know()?;
         let (mut from, end, cut) = self.bounds(prefix, after);
         let mut found = Vec::new();
         while found.len() < limit && from < end {
-            let page = kv.keys(&from, &end, PAGE.min(limit - found.len()))?;
+            let page = kv.range(&kv::names(&from, &end, PAGE.min(limit - found.len())))?;
             for pair in &page.kvs {
                 let name = pair.key.get(cut..).and_then(|name| std::str::from_utf8(name).ok());
                 // What nobody here has named so is passed by.
@@ -308,7 +407,7 @@ impl Store for EtcdStore {
         let cut = cut + folder.len() + 1;
         let mut parts: Vec<String> = Vec::new();
         while from < end {
-            let page = kv.keys(&from, &end, PARTS)?;
+            let page = kv.range(&kv::names(&from, &end, PARTS))?;
             for pair in &page.kvs {
                 let name = pair.key.get(cut..).and_then(|name| std::str::from_utf8(name).ok());
                 let part = name.and_then(|name| name.split('/').next()).unwrap_or_default();
@@ -329,13 +428,26 @@ impl Store for EtcdStore {
         Ok(parts)
     }
 
-    fn glimpse(&self, folder: &str) -> Result<Option<Glimpse>> {
-        let (from, end, cut) = self.bounds(&Prefix::Internal(folder), None);
-        let page = self.know()?.keys(&from, &end, GLIMPSE)?;
-        let name =
-            |pair: &kv::Pair| pair.key.get(cut..).and_then(|name| String::from_utf8(name.to_vec()).ok());
-        // What can't be read as a name is none of this directory's.
-        Ok(Some(Glimpse::new(folder, page.kvs.iter().filter_map(name).collect(), !page.more)))
+    fn glimpse(&self, cells: &[Key], lists: &[Stretch]) -> Result<Option<Glimpse>> {
+        if cells.len() + lists.len() >= MOST_STEPS {
+            return Ok(None);
+        }
+        let mut ranges: Vec<Value> = cells.iter().map(|key| kv::one(&self.keys.of(key))).collect();
+        ranges.extend(lists.iter().map(|list| {
+            let (from, end, _) = self.bounds(&Prefix::Internal(&list.folder), list.after.as_deref());
+            kv::names(&from, &end, list.limit)
+        }));
+        let (mut glimpse, mut all) = (Glimpse::default(), self.ask(ranges)?.into_iter());
+        for (key, found) in cells.iter().zip(all.by_ref()) {
+            glimpse.add_cell(key.clone(), self.whole(key, found.first())?);
+        }
+        let cut = self.keys.kind("s").len();
+        for (list, page) in lists.iter().zip(all) {
+            // What can't be read as a name is none of this directory's.
+            let name = |pair: &kv::Pair| String::from_utf8(pair.key.get(cut..)?.to_vec()).ok();
+            glimpse.add_names(list, page.kvs.iter().filter_map(name).collect(), !page.more);
+        }
+        Ok(Some(glimpse))
     }
 
     fn watch(&self, key: &Key) -> Box<dyn Watch + '_> {
@@ -343,8 +455,12 @@ impl Store for EtcdStore {
     }
 
     fn watch_any(&self, keys: &[Key]) -> Box<dyn Watch + '_> {
-        let names = keys.iter().map(|key| self.keys.of(key)).collect();
-        Box::new(watch::EtcdWatch::new(self.kv.clone(), names))
+        let range = |key: &Key| match key {
+            Key::Node(_) => (self.keys.of(key), None),
+            // It may be a log, whose lines come right after it.
+            Key::Internal(_) => (self.keys.of(key), Some(end_of(&self.keys.lines(key)))),
+        };
+        Box::new(watch::EtcdWatch::new(self.kv.clone(), keys.iter().map(range).collect()))
     }
 
     fn prepare(&self) -> Result<bool> {

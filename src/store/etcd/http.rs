@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Timeout};
 
-use super::Address;
+use super::{Address, tls};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 
@@ -85,7 +84,7 @@ impl Client {
             .max_redirects(0)
             .no_delay(true)
             .timeout_connect(Some(CONNECT))
-            .tls_config(tls(address)?)
+            .tls_config(tls::config(address)?)
             .build();
         // Many processes spread over the endpoints.
         let endpoints = address.endpoints();
@@ -231,7 +230,10 @@ impl Client {
             self.leave(at);
             match fault {
                 Fault::Passing { why, .. } => self.unavailable(&why),
-                Fault::Unknown => denied("the user's token"),
+                Fault::Unknown => {
+                    *self.token() = None;
+                    denied("the user's token")
+                }
                 Fault::Final(error) => error,
             }
         };
@@ -258,22 +260,6 @@ impl Client {
     }
 }
 
-fn tls(address: &Address) -> Result<TlsConfig> {
-    let Some(file) = address.ca() else { return Ok(TlsConfig::default()) };
-    let bytes = std::fs::read(file)
-        .map_err(|error| Error::usage(format!("the CA file {} can't be read: {error}", file.display())))?;
-    let certificates: Vec<Certificate<'static>> = parse_pem(&bytes)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        return Err(Error::usage(format!("the CA file {} holds no certificate", file.display())));
-    }
-    Ok(TlsConfig::builder().root_certs(RootCerts::from(certificates)).build())
-}
-
 /// In words of this program, in one line.
 fn told(error: &ureq::Error) -> String {
     match error {
@@ -292,9 +278,7 @@ fn fault_of(error: &ureq::Error) -> Fault {
         // What the other side sent is no TLS that is trusted here.
         error if is_of_tls(error) => {
             let message = format!("no safe connection to etcd: {}", told(error));
-            return Fault::Final(Error::new(Code::StoreUnavailable, message).hint(
-                "is the server's certificate signed by the CA that the address names (?ca=FILE), or by a public one?",
-            ));
+            return Fault::Final(Error::new(Code::StoreUnavailable, message).hint(tls::hint(error)));
         }
         ureq::Error::Io(error) => {
             !matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
@@ -346,7 +330,7 @@ fn denied(why: &str) -> Error {
         .hint("name a user that may read and write there: etcd://USER@HOST/PREFIX, the password in CLAIM_ETCD_PASSWORD")
 }
 
-fn strange(what: &str) -> Error {
+pub(super) fn strange(what: &str) -> Error {
     Error::new(Code::StoreUnavailable, format!("etcd is not understood: {what}"))
         .hint("is it etcd 3.4 or newer that listens there, with its JSON gateway on?")
 }

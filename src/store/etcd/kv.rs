@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::http::{Client, Failure};
+use super::http::{Client, Failure, Reply, strange};
 use crate::error::Result;
 
 /// A key with its value.
@@ -27,7 +27,7 @@ pub(super) struct Pair {
     pub(super) at: i64,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Header {
     #[serde(deserialize_with = "number")]
@@ -44,7 +44,7 @@ pub(super) struct Ranged {
 }
 
 impl Ranged {
-    fn first(self) -> Option<Pair> {
+    pub(super) fn first(self) -> Option<Pair> {
         let at = self.header.revision;
         self.kvs.into_iter().next().map(|pair| Pair { at, ..pair })
     }
@@ -136,6 +136,21 @@ pub(super) fn delete_below(prefix: &str) -> Value {
     json!({"request_delete_range": {"key": base64(prefix), "range_end": base64(end_of(prefix))}})
 }
 
+/// The key itself.
+pub(super) fn one(key: &str) -> Value {
+    json!({"key": base64(key)})
+}
+
+/// At most `limit` keys from `from` on and before `end`, without their values.
+pub(super) fn names(from: &str, end: &str, limit: usize) -> Value {
+    json!({
+        "key": base64(from),
+        "range_end": base64(end),
+        "limit": limit.to_string(),
+        "keys_only": true,
+    })
+}
+
 /// Keys and values.
 pub(super) struct Kv {
     pub(super) client: Arc<Client>,
@@ -155,7 +170,7 @@ impl Kv {
 
     /// The value at `key` now, by a linearizable read.
     pub(super) fn read(&self, key: &str) -> Result<Option<Pair>> {
-        Ok(self.range(&json!({"key": base64(key)}))?.first())
+        Ok(self.range(&one(key))?.first())
     }
 
     /// The same as it was at `revision`.
@@ -164,14 +179,17 @@ impl Kv {
         Ok(self.range(&range)?.first())
     }
 
-    /// At most `limit` keys from `from` on and before `end`, without their values.
-    pub(super) fn keys(&self, from: &str, end: &str, limit: usize) -> Result<Ranged> {
-        self.range(&json!({
-            "key": base64(from),
-            "range_end": base64(end),
-            "limit": limit.to_string(),
-            "keys_only": true,
-        }))
+    /// What each of `ranges` gives, as of one moment: at most 128 of them.
+    pub(super) fn ranges(&self, ranges: &[Value]) -> Result<Vec<Ranged>> {
+        let then: Vec<Value> = ranges.iter().map(|range| json!({"request_range": range})).collect();
+        let reply = self.send(&[], &then, &[]).map_err(|failure| failure.error)?;
+        let header = reply.says.header;
+        let ranged = |response: Response| Ranged { header, ..response.response_range.unwrap_or_default() };
+        let all: Vec<Ranged> = reply.says.responses.into_iter().map(ranged).collect();
+        match all.len() == ranges.len() {
+            true => Ok(all),
+            false => Err(strange("a transaction has another number of answers than it has questions")),
+        }
     }
 
     pub(super) fn range(&self, range: &Value) -> Result<Ranged> {
@@ -192,9 +210,7 @@ impl Kv {
         then: &[Value],
         otherwise: &[Value],
     ) -> Result<Outcome, Failure> {
-        let body = json!({"compare": compare, "success": then, "failure": otherwise});
-        let reply = self.client.call::<Decided>("/v3/kv/txn", &body)?;
-        self.revision.fetch_max(reply.says.header.revision, Ordering::Relaxed);
+        let reply = self.send(compare, then, otherwise)?;
         let (mut found, mut deleted) = (None, 0);
         for response in reply.says.responses {
             found = found.or(response.response_range.and_then(Ranged::first));
@@ -202,5 +218,16 @@ impl Kv {
         }
         let found = found.map(|pair| pair.value);
         Ok(Outcome { succeeded: reply.says.succeeded, found, deleted, in_doubt: reply.in_doubt })
+    }
+    fn send(
+        &self,
+        compare: &[Value],
+        then: &[Value],
+        otherwise: &[Value],
+    ) -> Result<Reply<Decided>, Failure> {
+        let body = json!({"compare": compare, "success": then, "failure": otherwise});
+        let reply = self.client.call::<Decided>("/v3/kv/txn", &body)?;
+        self.revision.fetch_max(reply.says.header.revision, Ordering::Relaxed);
+        Ok(reply)
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! engine  ->  kv (range, transaction, delete)  ->  http (endpoints, retries, users)  ->  etcd's JSON gateway
 //!    |
-//!    +->  pieces (what is larger than one request), watch (a hint), health (endpoints and clocks)
+//!    +->  pieces (what is larger than one request), log (a key a line), watch (a hint), health (endpoints and clocks)
 //! ```
 //!
 //! Every change is one transaction: made where nothing was, replaced where the value is the one expected. Reads are
@@ -11,7 +11,7 @@
 //! harm since it compares, and what then stands tells whose it is.
 //!
 //! Keys, below the address's prefix: `PREFIX//n/ID` nodes, `PREFIX//s/NAME` all that is no node, `PREFIX//p/NAME//NUMBER`
-//! pieces of what is too large for one request, `PREFIX//format`. No prefix and no name has two slashes in a row, so one
+//! pieces of what is too large for one request, `PREFIX//s/NAME//RANDOM` the lines of a log, `PREFIX//format`. No prefix and no name has two slashes in a row, so one
 //! directory's keys never begin as another's do.
 
 mod address;
@@ -19,7 +19,9 @@ mod engine;
 mod health;
 mod http;
 mod kv;
+mod log;
 mod pieces;
+mod tls;
 mod watch;
 
 pub use address::Address;

@@ -25,7 +25,8 @@ const SINGLY: usize = 16;
 /// Looks out for changes of some keys.
 pub(super) struct EtcdWatch {
     kv: Arc<Kv>,
-    names: Vec<String>,
+    /// Keys, or all from one on and before another.
+    ranges: Vec<(String, Option<String>)>,
     since: i64,
     stream: Option<Stream>,
 }
@@ -47,9 +48,9 @@ impl Drop for Stream {
 }
 
 impl EtcdWatch {
-    pub(super) fn new(kv: Arc<Kv>, names: Vec<String>) -> EtcdWatch {
+    pub(super) fn new(kv: Arc<Kv>, ranges: Vec<(String, Option<String>)>) -> EtcdWatch {
         let since = kv.revision();
-        EtcdWatch { kv, names, since, stream: None }
+        EtcdWatch { kv, ranges, since, stream: None }
     }
 
     /// What is asked for: one object after the other.
@@ -61,11 +62,15 @@ impl EtcdWatch {
             create["start_revision"] = Value::from(since.as_str());
             json!({"create_request": create}).to_string()
         };
-        if self.names.len() > SINGLY {
+        if self.ranges.len() > SINGLY {
             let end = super::kv::end_of(&prefix);
             return one(json!({"key": base64(&prefix), "range_end": base64(end)}));
         }
-        self.names.iter().map(|name| one(json!({"key": base64(name)})) + "\n").collect()
+        let asked = |(from, end): &(String, Option<String>)| match end {
+            Some(end) => one(json!({"key": base64(from), "range_end": base64(end)})) + "\n",
+            None => one(json!({"key": base64(from)})) + "\n",
+        };
+        self.ranges.iter().map(asked).collect()
     }
 
     /// The stream, begun if there is none. `None`: it can't be had now.
