@@ -6,6 +6,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Value, json};
 use support::{Claimed, Running, World, race, until, words};
@@ -102,6 +103,31 @@ fn a_waiter_gets_what_is_added_and_a_wait_in_vain_says_so() {
     let waiter = Running::spawn(world.claim().args(words("next --wait=60s --json")));
     world.say("add t");
     assert_eq!(waiter.said().expect::<Value>(0)["id"], "t");
+}
+
+/// All hints are names of one file, of which there can be 65,000 on ext4.
+#[test]
+fn a_hint_that_can_be_no_name_of_the_one_file_is_a_file() {
+    let world = World::new();
+    world.say("add first");
+    let (one, many) = (world.dir().join(".store/hint"), world.root.join("many"));
+    let names = || fs::metadata(&one).unwrap().nlink();
+    world.say("add second");
+    assert_eq!(names(), 2);
+    fs::create_dir(&many).unwrap();
+    let mut links = 0..70_000;
+    while links.next().is_some_and(|link| fs::hard_link(&one, many.join(link.to_string())).is_ok()) {}
+    let full = names();
+    world.say("add third");
+    assert!(names() == full || links.is_empty(), "it has no limit here");
+    fs::remove_file(&one).unwrap();
+    world.say("add fourth");
+    world.say("add fifth");
+    assert_eq!(names(), 2, "it is made again, for the next one");
+    for task in ["first", "second", "third", "fourth", "fifth"] {
+        assert_eq!(world.json("next").expect::<Value>(0)["id"], task);
+    }
+    world.refused("next", 1, "NOTHING_ELIGIBLE");
 }
 
 #[test]

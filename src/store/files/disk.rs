@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFl
 use rustix::io::Errno;
 use walkdir::WalkDir;
 
-use super::{Entry, Files, Irregular, intent, log, names};
+use super::{Entry, Files, Irregular, intent, layout, log, names};
 use crate::error::{Error, Result};
 
 /// One `getdents64` into a buffer of this size reads a small folder as a snapshot.
@@ -25,7 +25,7 @@ const STREAM_BUFFER: usize = 64 << 10;
 /// A claim directory on a disk.
 pub struct Disk {
     path: PathBuf,
-    /// Descriptors that each call needs: of the directory, of its intents, and of the folders of the last hints.
+    /// Descriptors that each call needs: of the directory, of the folders that stay, and of those of the last hints.
     open: Mutex<Open>,
     /// What the last listing was read into, for the next one.
     buffer: Mutex<Vec<u8>>,
@@ -34,9 +34,12 @@ pub struct Disk {
 #[derive(Default)]
 struct Open {
     root: Option<Arc<OwnedFd>>,
-    intents: Option<Arc<OwnedFd>>,
+    staying: [Option<Arc<OwnedFd>>; STAYING.len()],
     hints: VecDeque<(String, Arc<OwnedFd>)>,
 }
+
+/// The folders that stay as long as the directory does.
+const STAYING: [&str; 2] = [layout::STORE, intent::FOLDER];
 
 /// The folders below it hold hints and nothing else, so a call that is made in one that has since been removed, and
 /// maybe made again, does no harm: it finds nothing there.
@@ -89,16 +92,15 @@ impl Disk {
         if folder == "." || folder == ".." {
             return folder_at(&self.path.join(folder)).map(Arc::new);
         }
-        if folder == intent::FOLDER
-            && let Some(intents) = &self.opened().intents
-        {
-            return Ok(intents.clone());
+        let staying = STAYING.iter().position(|staying| *staying == folder);
+        if let Some(open) = staying.and_then(|at| self.opened().staying[at].clone()) {
+            return Ok(open);
         }
-        let at = Arc::new(folder_beneath(&root, folder)?);
-        if folder == intent::FOLDER {
-            self.opened().intents = Some(at.clone());
+        let open = Arc::new(folder_beneath(&root, folder)?);
+        if let Some(at) = staying {
+            self.opened().staying[at] = Some(open.clone());
         }
-        Ok(at)
+        Ok(open)
     }
 
     /// Acts on a name in the folder that it is in.
@@ -247,8 +249,7 @@ impl Files for Disk {
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
         let (from_folder, from) = self.at(from)?;
-        let (to_folder, to) = self.at(to)?;
-        Ok(rustix::fs::linkat(&from_folder, from, &to_folder, to, AtFlags::empty())?)
+        self.on(to, |to_folder, to| rustix::fs::linkat(&from_folder, from, to_folder, to, AtFlags::empty()))
     }
 
     fn unlink(&self, path: &str) -> io::Result<()> {

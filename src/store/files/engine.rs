@@ -125,6 +125,26 @@ impl<F: Files> FileStore<F> {
         self.made(path, || self.files.create(path))
     }
 
+    /// Makes a hint: one more name of the file that all hints are names of, so it costs no file of its own. Where there
+    /// can't be one, since that file is missing or has as many names as it may, a file after all.
+    fn make_hint(&self, path: &str) -> Result<()> {
+        let mut is_missing = false;
+        let made = self.made(path, || {
+            let linked = self.files.link(layout::HINT_FILE, path);
+            let failed = linked.as_ref().err().map(io::Error::kind);
+            is_missing = failed == Some(ErrorKind::NotFound);
+            if matches!(failed, None | Some(ErrorKind::AlreadyExists)) {
+                linked
+            } else {
+                self.files.create(path)
+            }
+        });
+        if is_missing && made.is_ok() {
+            let _ = self.files.create(layout::HINT_FILE); // for the next one
+        }
+        made.map(drop)
+    }
+
     /// Makes a name at `path` by `make`, and before it whatever is missing above. `false`: the name is taken.
     fn made(&self, path: &str, mut make: impl FnMut() -> io::Result<()>) -> Result<bool> {
         let made = match self.in_folder(path, &mut make) {
@@ -311,7 +331,7 @@ impl<F: Files> Store for FileStore<F> {
 
     fn hint(&self, key: &Key) -> Result<()> {
         let path = Self::path_of(key);
-        self.create(&path)?;
+        self.make_hint(&path)?;
         if let Some(cold) = self.warm(above(&path)) {
             self.remove_empty(&cold);
         }

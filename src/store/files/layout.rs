@@ -15,6 +15,8 @@ const FORMAT: u64 = 1;
 /// The folder of all that is no node.
 pub(super) const STORE: &str = ".store";
 const FORMAT_FILE: &str = ".store/format";
+/// An empty file: each hint is a name of it.
+pub(super) const HINT_FILE: &str = ".store/hint";
 const IGNORE_FILE: &str = ".gitignore";
 
 /// The path of what is at `path` in the store's own folder.

@@ -6,6 +6,7 @@
 //!   .gitignore       "*": a claim directory is never committed
 //!   .store/          all that is no node
 //!     format         the layout's version and the machine's id, published whole
+//!     hint           an empty file that all hints are names of
 //!     intents/       replacements being written or announced; normally empty
 //!     blobs/         inputs and results that are too large for a record, a folder for each node
 //!     journal/       what happened, a file a day and a line an event; for people, never the truth
