@@ -58,8 +58,8 @@ pub mod time;
 
 pub use directory::{
     Available, Checkup, Copied, Delivery, Detail, Directory, Events, Handled, Idle, Lease, MailSeen, Next,
-    Nothing, Opened, Over, PoolSeen, Pruned, QuotaSeen, Ran, Reaped, Reserved, ScopeCancelled, ScopeSeen,
-    Seen, Settled, Stop, Surveyed, Trouble, Unreadable, Unsettled, Worked, Worker,
+    Nothing, Opened, Over, PoolSeen, Pruned, QuotaSeen, Ran, Reaped, Reserved, Roots, ScopeCancelled,
+    ScopeSeen, Seen, Settled, Stop, Surveyed, Trouble, Unreadable, Unsettled, Worked, Worker,
 };
 pub use domain::{
     Acquire, Answer, Blocking, Cancel, Force, Halt, Letter, MailAnswer, MailName, MailRefusal, Name, Rate,

@@ -379,3 +379,26 @@ fn all_of_it_is_harmless_to_a_terminal() {
     }
     assert_eq!(world.stored("t")["outcome"]["reason"], evil);
 }
+
+#[test]
+fn what_can_not_be_requeued_says_what_it_is_and_what_to_do() {
+    let world = World::new();
+    world.take("held");
+    world.say("add ready");
+    world.say("add blocked");
+    world.say("block blocked --reason r");
+    let token = world.take("old").token;
+    world.say(&format!("reject old --token {token} --reason bad"));
+    world.say("prune --older 0s");
+    let told = [
+        ("held", "it is not failed: it is claimed", "`claim why held`"),
+        ("ready", "it is not failed: it is ready", "`claim acquire ready`"),
+        ("blocked", "it is not failed: it is blocked", "`claim unblock blocked`"),
+        ("old", "what it kept was pruned", "use another id"),
+    ];
+    for (id, message, hint) in told {
+        let refused = world.refused(&format!("requeue {id}"), 1, "NOT_READY");
+        assert!(refused.message.contains(message), "{refused:?}");
+        assert!(refused.hint.as_ref().unwrap().contains(hint), "{refused:?}");
+    }
+}

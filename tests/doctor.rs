@@ -356,11 +356,63 @@ fn a_roster_that_can_not_be_read_is_left_and_made_again_once_it_is_moved_away() 
             continue;
         }
         fs::rename(rosters.join(name), world.root.join("aside")).unwrap();
+        if name.starts_with("pools") {
+            world.say("pool set gpu 1");
+        }
         mends(&world, "fault", "its claim is not entered in", 1);
     }
     world.refused("acquire other --path src", 4, "PATH_CLASH");
     world.say("pool set gpu 1");
     world.refused("acquire other --pool gpu", 4, "POOL_FULL");
+}
+
+#[test]
+fn live_claims_whose_paths_clash_are_named_and_both_left() {
+    let world = world();
+    let one = world.take("one --path src --lease 1h").token;
+    fs::rename(world.dir().join(".store/rosters/paths.roster"), world.root.join("aside")).unwrap();
+    let other = world.take("other --path src/x --lease 1h").token;
+    world.take("apart --path doc --lease 1h");
+    let answer: Value = world.json("doctor").expect(6);
+    let clash = "has the path src/x, and that of \"one\" has src at the same time";
+    let named = |answer: &Value, what: &str, mended: bool| {
+        found(answer).iter().filter(|it| it.0 == "fault" && it.1.contains(what) && it.2 == mended).count()
+    };
+    assert_eq!(
+        (named(&answer, clash, false), named(&answer, "is not entered in", false)),
+        (1, 1),
+        "{answer}"
+    );
+    let answer: Value = world.json("doctor --repair").expect(6);
+    assert_eq!((named(&answer, clash, false), named(&answer, "is not entered in", true)), (1, 1), "{answer}");
+    for (id, token) in [("one", &one), ("other", &other)] {
+        assert_eq!(world.say(&format!("check {id} --token {token}")).exit, 0, "neither is ended");
+    }
+    world.refused("acquire third --path src/y", 4, "PATH_CLASH");
+    world.say(&format!("release other --token {other}"));
+    world.json("doctor --repair").expect::<Value>(0); // and the entry of `other`
+    clean(&world);
+}
+
+#[test]
+fn a_pool_and_a_quota_that_are_gone_while_claims_have_some_of_them_are_named() {
+    let world = world();
+    world.say("pool set gpu 1");
+    world.say("quota set api 5/1h");
+    world.take("live --path src/b --pool gpu --quota api=2 --lease 1h");
+    fs::rename(world.dir().join(".store/rosters"), world.root.join("aside")).unwrap();
+    let answer: Value = world.json("doctor --repair").expect(6);
+    let faults: Vec<_> = found(&answer).into_iter().filter(|it| !it.2).map(|it| it.1).collect();
+    let gone = |what: &str| format!("the claim of \"live\" has something of the {what}, which is not there");
+    assert_eq!(faults, [gone("pool gpu"), gone("quota api")], "{answer}");
+    world.say("pool set gpu 1");
+    world.say("quota set api 5/1h");
+    clean(&world);
+    world.refused("acquire other --pool gpu", 4, "POOL_FULL");
+    world.say("pool set gpu 2");
+    world.take("other --pool gpu");
+    world.say("pool set gpu 1");
+    clean(&world); // fewer slots than are in use
 }
 
 #[test]
@@ -450,6 +502,25 @@ fn records_that_can_not_be_read_are_left_as_they_are() {
     let answer: Value = world.json("doctor --repair").expect(6);
     assert_eq!((answer["faults"].as_u64(), answer["mended"].as_u64()), (Some(5), Some(0)), "{answer}");
     assert_eq!(next(&world), "good");
+}
+
+#[test]
+fn a_stray_file_among_the_records_is_a_fault_and_one_in_the_store_s_own_folder_is_none() {
+    let world = world();
+    world.say("add n");
+    fs::write(world.dir().join(".store/due/.notes"), "mine").unwrap();
+    let answer: Value = world.json("doctor").expect(0);
+    assert_eq!(found(&answer).len(), 1, "{answer}");
+    for (name, what) in [
+        ("notes.txt", "it stands in the way of all ids below \"notes.txt/\""),
+        ("a b.claim", "no id has that name: nobody reads it"),
+    ] {
+        let stray = world.dir().join(name);
+        fs::copy(world.record("n"), &stray).unwrap();
+        keeps(&world, what);
+        assert_eq!(world.say("acquire notes.txt/n --dry-run").exit, if name == "notes.txt" { 6 } else { 0 });
+        fs::remove_file(&stray).unwrap();
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn every_change_of_a_bare_key_is_told() {
     let token = world.take("n --owner bob").token;
     yes(&world, &format!("release n --token {token} --block because"));
     yes(&world, "block n --reason because --until 2h --owner carol");
-    yes(&world, "unblock n");
+    yes(&world, "unblock n --owner una");
     yes(&world, "block n --reason why --owner carol");
     world.run(&["acquire", "n", "--owner", "dave", "--force", "it is urgent", "--quiet"]);
     world.run(&["acquire", "n", "--owner", "erin", "--force", "more so", "--quiet"]);
@@ -110,7 +110,7 @@ fn every_change_of_a_bare_key_is_told() {
     yes(&world, &format!("complete o --token {token} --result 7"));
     let token = world.take("p --owner gil").token;
     yes(&world, &format!("reject p --token {token} --reason broken"));
-    yes(&world, "requeue p");
+    yes(&world, "requeue p --owner ray");
     yes(&world, "note p hello --owner hal");
     yes(&world, "cancel p --reason enough --owner ida");
 
@@ -136,6 +136,7 @@ fn every_change_of_a_bare_key_is_told() {
     assert_eq!((n[2].attempt, n[2].state.as_str(), n[2].from.as_deref()), (0, "ready", None));
     assert_eq!((n[4].by.as_deref(), n[4].reason.as_deref()), (Some("bob"), Some("because")));
     assert_eq!((n[5].by.as_deref(), n[5].until.is_some()), (Some("carol"), true));
+    assert_eq!((n[6].by.as_deref(), n[6].from.as_deref()), (Some("una"), None));
     assert_eq!((n[8].by.as_deref(), n[8].from.as_deref()), (Some("dave"), None));
     assert_eq!(n[8].reason.as_deref(), Some("it is urgent"));
     assert_eq!((n[9].by.as_deref(), n[9].from.as_deref()), (Some("erin"), Some("dave")));
@@ -154,6 +155,7 @@ fn every_change_of_a_bare_key_is_told() {
     let p = log(&world, "p");
     assert_eq!(names(&p), ["claimed", "rejected", "requeued", "noted", "cancelled"]);
     assert_eq!((p[1].by.as_deref(), p[1].reason.as_deref()), (Some("gil"), Some("broken")));
+    assert_eq!((p[2].by.as_deref(), p[2].reason.as_deref()), (Some("ray"), None));
     assert_eq!((p[3].by.as_deref(), p[3].reason.as_deref()), (Some("hal"), Some("hello")));
     assert_eq!((p[4].by.as_deref(), p[4].reason.as_deref()), (Some("ida"), Some("enough")));
 
@@ -230,7 +232,13 @@ fn every_change_of_a_task_is_told() {
     assert_eq!((t[6].by.as_deref(), t[6].reason.as_deref()), (Some("bob"), Some("not yet")));
     assert_eq!((t[6].state.as_str(), t[9].state.as_str(), t[14].state.as_str()), ("ready", "failed", "done"));
 
-    assert_eq!(names(&log(&world, "late")), ["added", "expired", "noted"]);
+    let late = log(&world, "late");
+    assert_eq!(names(&late), ["added", "expired", "noted"]);
+    assert_eq!((late[1].by.as_deref(), late[2].by.as_deref()), (None, Some("dave")), "time is nobody");
+    let shown = yes(&world, "show late").out;
+    assert!(shown.starts_with("late expired\n"), "{shown}");
+    let shown = yes(&world, "show last").out;
+    assert!(shown.contains("generation=1 failed, as it was the last attempt: flaky"), "{shown}");
     let last = log(&world, "last");
     assert_eq!(names(&last), ["added", "claimed", "failed"]);
     assert_eq!((last[2].by.as_deref(), last[2].reason.as_deref()), (Some("erin"), Some("flaky")));
@@ -267,6 +275,8 @@ fn a_line_says_what_happened_and_by_whom_harmlessly() {
     assert_eq!(lines.len(), 2);
     assert_eq!(log(&world, "n")[0].by.as_deref(), Some(owner));
     assert_eq!(yes(&world, "log n --quiet").out, "");
+    let silent = world.say("log --follow --quiet");
+    assert!(silent.exit == 2 && silent.out.is_empty() && silent.err.contains("--quiet"), "{silent:?}");
 }
 
 #[test]

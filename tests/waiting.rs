@@ -148,6 +148,19 @@ fn what_no_waiting_helps_is_not_waited_for() {
 }
 
 #[test]
+fn who_waits_for_one_that_comes_to_wait_in_vain_is_told_then() {
+    let world = World::new();
+    world.say("add root");
+    world.say("add mid --after root");
+    world.say("add n --after mid");
+    let token = world.take("root --lease 1h").token;
+    let waiting = waiter(&world, &[]);
+    world.say(&format!("reject root --token {token} --reason broken"));
+    let refused: Refused = waiting.said().expect(4);
+    assert!(refused.message.contains("in vain for root: that is failed"), "{refused:?}");
+}
+
+#[test]
 fn nothing_waits_unless_told_to() {
     let world = World::new();
     let token = world.take("n --lease 30d").token;

@@ -143,16 +143,28 @@ impl Report {
         if let Some(refusal) = &nothing.refused {
             message = format!("{message}; {}: {}", refusal.id, refusal.message());
         }
+        if let Some((id, why)) = nothing.unreadable.first_key_value() {
+            let more = match nothing.unreadable.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            message = format!("{message}; {id} may be next, and that can't be told: {why}{more}");
+        }
         if let Some(ms) = nothing.due_in_ms {
             message = format!("{message}; something may come up in {}", human(ms));
         }
         let mut fields = json!({"code": code.name(), "message": message, "due_in_ms": nothing.due_in_ms});
+        if !nothing.unreadable.is_empty() {
+            let row = |(id, why): (&NodeId, &String)| json!({"id": id.as_str(), "message": why});
+            fields["unreadable"] = nothing.unreadable.iter().map(row).collect();
+        }
         if let Some(halt) = &nothing.paused {
             fields["paused"] = halt_json(halt);
         }
         let word = if nothing.waited { "waited in vain" } else { "nothing" };
         let hint = match &nothing.paused {
             Some(_) => "--wait waits until it is resumed",
+            None if !nothing.unreadable.is_empty() => "`claim doctor` lists all that can't be read",
             None => "`claim list --state waiting` shows what waits, and for what; --wait waits for it",
         };
         Report::yes(format!("{word} — {}", harmless(&message)), fields).exiting(code.exit()).hint(hint)

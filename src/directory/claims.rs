@@ -51,7 +51,7 @@ impl Directory {
         let _ = self.reserved_in_vain(&reservation, &answer);
         let acquired = match answer? {
             Ok(acquired) => acquired,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(refusal) => return Ok(self.refused_to_the_root(Err(refusal))),
         };
         if acquired.replay {
             return self.replayed(mint.token, acquired).map(Ok);
@@ -122,7 +122,7 @@ impl Directory {
         let mint = self.mint()?;
         let answer = self.with_facts(node, |facts| domain::acquire(node, facts, request, &mint)).answer;
         let Some(claim) = answer.as_ref().ok().and_then(|acquired| acquired.node.claim()) else {
-            return Ok(answer);
+            return Ok(self.refused_to_the_root(answer));
         };
         Ok(match self.would_refuse(&claim.resources, node)? {
             Some(reason) => Err(Refusal::new(node, reason)),

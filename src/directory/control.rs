@@ -35,13 +35,13 @@ impl Directory {
 
     /// Ends a node's block before its time.
     pub fn unblock(&self, id: &NodeId, by: &str) -> Result<Answer<Written>> {
-        self.update_once(id, "unblock", Some(by), || json!([]), domain::unblock)
+        self.in_the_name_of(by).update_once(id, "unblock", Some(by), || json!([]), domain::unblock)
     }
 
     /// Lets a node that has failed run again. It gets as many attempts more as it got at first; those it has had
     /// stay counted. At most 10 times.
     pub fn requeue(&self, id: &NodeId, by: &str) -> Result<Answer<Written>> {
-        self.update_once(id, "requeue", Some(by), || json!([]), domain::requeue)
+        self.in_the_name_of(by).update_once(id, "requeue", Some(by), || json!([]), domain::requeue)
     }
 
     /// Notes something with a node, in whatever state. The record keeps the newest 100 notes.

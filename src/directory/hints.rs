@@ -1,10 +1,10 @@
 //! Hints are put before a write and removed after it, those who wait for a task are told when it is done, and what
 //! was lost is put again.
 
-use super::{Directory, journal};
+use super::Directory;
 use crate::domain::hint::{self, Plan, When};
 use crate::domain::{Need, Node, WriteId, natural, of_natural};
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use crate::store::{Along, Key, Prefix};
 
@@ -23,7 +23,7 @@ impl Directory {
         let put = if crate::testing::fault("no hint before the write") { Ok(Vec::new()) } else { put };
         // Those that tell of a dependency that is met stay until all are told.
         let remove = if plan.tell { Ok(Vec::new()) } else { keys(&plan.remove) };
-        Ok(Along { put: put?, log: journal::lines(before, after, at_ms), remove: remove? })
+        Ok(Along { put: put?, log: self.lines(before, after, at_ms), remove: remove? })
     }
 
     /// After it, what could not go with it. What can't be done now, whoever meets the hint that is left does.
@@ -55,6 +55,22 @@ impl Directory {
         Ok(())
     }
 
+    /// The same of a task that is there: one that can't be read keeps nobody from what else there is to take, and counts
+    /// as not met.
+    fn register_as_it_is(&self, id: &NodeId, after: &[NodeId]) -> Result<()> {
+        for on in after {
+            let is_unmet = match self.node(on) {
+                Ok(found) => Need::of(on, found.as_ref()).is_some(),
+                Err(error) if is_of_its_record(&error) => true,
+                Err(error) => return Err(error),
+            };
+            if is_unmet {
+                self.store.hint(&dependent(on, id)?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a hint of each task that waits for `done`, which is met.
     pub(super) fn tell_dependents(&self, done: &Node) -> Result<()> {
         let folder = hint::dependents(&done.id);
@@ -69,8 +85,8 @@ impl Directory {
                     // One that is not there yet has a hint of its own when it comes.
                     Ok(_) => {}
                     // It keeps nobody else from being told, and stays registered: `doctor` tells it.
-                    Err(e) if matches!(e.code(), Code::RecordUnreadable | Code::FormatTooNew) => continue,
-                    Err(e) => return Err(e),
+                    Err(error) if is_of_its_record(&error) => continue,
+                    Err(error) => return Err(error),
                 }
                 self.store.unhint(key)?;
             }
@@ -112,7 +128,7 @@ impl Directory {
             tasks += 1;
             // In this order: what becomes of a task that it waits for is seen by whoever meets the hint.
             if let Some(task) = node.task.as_ref().filter(|_| hint::when(node).is_some()) {
-                self.register(&node.id, &task.after)?;
+                self.register_as_it_is(&node.id, &task.after)?;
             }
             match hint::names_of(node).as_slice() {
                 _ if hint::is_met(node) => self.tell_dependents(node),
@@ -149,6 +165,11 @@ impl Directory {
         }
         unlisted.map_or(Ok(()), Err) // whether there are more is not known
     }
+}
+
+/// Is it about one record that can't be read, and not about the store?
+fn is_of_its_record(error: &Error) -> bool {
+    matches!(error.code(), Code::RecordUnreadable | Code::FormatTooNew)
 }
 
 pub(super) fn dependent(on: &NodeId, waiting: &NodeId) -> Result<Key> {

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::Directory;
-use crate::domain::{self, Event, Node};
+use crate::domain::{self, Event, Node, What};
 use crate::error::{Error, Result};
 use crate::store::{Finding, Gravity, Key, Watch};
 use crate::time::rfc3339;
@@ -25,14 +25,24 @@ const OPEN_DAYS: usize = 2;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// What is written down of a change, and where. That is no part of the change: it goes on without.
-pub(super) fn lines(before: &Node, after: &Node, at_ms: i64) -> Vec<(Key, Vec<u8>)> {
-    let Ok(key) = key_of(&day_of(at_ms)) else { return Vec::new() };
-    let events = domain::told(before, after, at_ms).into_iter();
-    events.map(|event| (key.clone(), event.line().into_bytes())).collect()
-}
-
 impl Directory {
+    /// What is written down of a change, and where. That is no part of the change: it goes on without.
+    pub(super) fn lines(&self, before: &Node, after: &Node, at_ms: i64) -> Vec<(Key, Vec<u8>)> {
+        let Ok(key) = key_of(&day_of(at_ms)) else { return Vec::new() };
+        let events = domain::told(before, after, at_ms).into_iter().map(|mut event| {
+            if matches!(event.what, What::Unblocked | What::Requeued) {
+                event.by = self.actor.as_deref().map(str::to_owned);
+            }
+            (key.clone(), event.line().into_bytes())
+        });
+        events.collect()
+    }
+
+    /// The same directory for what `by` does, where the journal can have that from nowhere else.
+    pub(super) fn in_the_name_of(&self, by: &str) -> Directory {
+        Directory { actor: Some(by.into()), ..self.clone() }
+    }
+
     /// What happened to the nodes, in the order in which it was written down; with `since_ms`, only what was decided
     /// at that time or later, in milliseconds since 1970.
     ///

@@ -23,6 +23,7 @@ mod quotas;
 mod reap;
 mod receipts;
 mod reserve;
+mod roots;
 mod roster;
 mod scopes;
 mod survey;
@@ -53,6 +54,7 @@ pub use pools::PoolSeen;
 pub use quotas::QuotaSeen;
 pub use reap::{Idle, Over, Reaped};
 pub use receipts::Pruned;
+pub use roots::Roots;
 pub use scopes::{ScopeCancelled, ScopeSeen};
 pub use survey::{Detail, Surveyed};
 pub use worker::{Delivery, Handled, Settled, Stop, Trouble, Worked, Worker};
@@ -65,6 +67,8 @@ pub struct Directory {
     receipt: Option<ReceiptKey>,
     known: Option<Arc<known::Known>>,
     queues: Arc<next::Shared>,
+    /// In whose name, for the journal, where the record doesn't tell.
+    actor: Option<Arc<str>>,
 }
 
 impl Directory {
@@ -113,7 +117,7 @@ impl Directory {
 
     /// A directory over another engine or another host.
     pub fn over(store: Arc<dyn Store>, host: Arc<dyn Host>) -> Directory {
-        Directory { store, host, receipt: None, known: None, queues: Arc::default() }
+        Directory { store, host, receipt: None, known: None, queues: Arc::default(), actor: None }
     }
 
     /// The clocks, randomness and process facts that this directory goes by.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Directory;
+use super::look::Unreadable;
 use crate::domain::{self, Answer, Holder, Lapse, Node, Standing, Step, idle_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
@@ -41,12 +42,14 @@ pub struct Idle {
 }
 
 /// What [`Directory::reap_and_watch`] found, each in order of the ids.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Reaped {
     /// The claims that are over.
     pub over: Vec<Over>,
     /// Live ones without progress. Nothing was done to them.
     pub idle: Vec<Idle>,
+    /// Nodes that can't be read: whether their claims are over is not known.
+    pub unreadable: Vec<Unreadable>,
 }
 
 impl Directory {
@@ -61,8 +64,9 @@ impl Directory {
     /// renewal that brings progress ([`Renewal::progress`](crate::Renewal)) is progress, and so is the claim's beginning.
     pub fn reap_and_watch(&self, apply: bool, idle: Duration) -> Result<Reaped> {
         let least_ms = i64::try_from(idle.as_millis()).unwrap_or(i64::MAX);
-        let mut found = Reaped::default();
-        for node in self.list()?.nodes {
+        let seen = self.list()?;
+        let mut found = Reaped { unreadable: seen.unreadable, ..Reaped::default() };
+        for node in seen.nodes {
             if let Some(mut over) = self.claim_over(&node) {
                 if apply {
                     over.became = self.end_claim(&node)?;

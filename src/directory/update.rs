@@ -265,7 +265,7 @@ impl Directory {
 
     /// What `node`, if nobody has it, waits for. A dependency that is met stays so, hence reading one after the
     /// other is as good as reading all at once.
-    fn needs(&self, node: &Node) -> Vec<Need> {
+    pub(super) fn needs(&self, node: &Node) -> Vec<Need> {
         let idle = match &node.state {
             State::Ready => true,
             State::Blocked(block) => block.until.is_some(), // it may be over
@@ -274,11 +274,15 @@ impl Directory {
         let task = node.task.as_ref().filter(|_| idle);
         let unmet = |on: &NodeId| match self.node(on) {
             Ok(found) => Need::of(on, found.map(|found| self.as_of_now(found)).as_ref()),
-            Err(e) => Some(Need { on: on.clone(), lacks: Lack::Unreadable(e.to_string()) }),
+            Err(error) => {
+                let lacks = Lack::Unreadable { code: error.code(), why: error.to_string() };
+                Some(Need { on: on.clone(), lacks })
+            }
         };
         let mut needs: Vec<Need> =
             task.map(|task| task.after.iter().filter_map(unmet).collect()).unwrap_or_default();
-        needs.sort_by_key(Need::passes); // what no waiting helps is told first
+        // What no waiting helps is told first, and of that what is certain.
+        needs.sort_by_key(|need| (need.passes(), matches!(need.lacks, Lack::Unreadable { .. })));
         needs
     }
 }

@@ -42,7 +42,9 @@ impl Directory {
                 Err(refusal) => {
                     if let Reason::Waits(need) = &refusal.reason {
                         // What this answer rests on is made true first, not only judged by the clock.
-                        self.write_down(&need.on)?;
+                        if !refusal.is_of_the_store() {
+                            self.write_down(&need.root().on)?;
+                        }
                     }
                     return Ok(Err(refusal));
                 }

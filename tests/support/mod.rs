@@ -99,6 +99,8 @@ pub struct Refused {
     pub remaining_ms: Option<i64>,
     /// Where nothing can be taken now.
     pub due_in_ms: Option<i64>,
+    /// Tasks that may be next and can't be read.
+    pub unreadable: Option<Value>,
     /// Of a queue that is paused.
     pub paused: Option<Value>,
     /// Where it was cancelled.

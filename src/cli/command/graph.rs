@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use claimdir::domain::Node;
-use claimdir::{Detail, Name, NodeId, Refusal, Result, Scope, Unreadable};
+use claimdir::{Detail, Name, NodeId, Refusal, Result, Roots, Scope, Unreadable};
 use serde_json::{Value, json};
 
 use super::list::{unreadable_json, with_unreadable};
@@ -70,12 +70,13 @@ pub(crate) fn graph(args: args::Graph, context: &Context) -> Result<Report> {
     let scope = context.scope()?;
     let in_scope = |node: &Node| of.is_some() || scope.is_none() || Scope::of(&node.id) == scope;
     let owner = context.global.owner.as_deref();
+    let roots = Roots::default();
     let seen = directory.survey(None, Detail::Brief, |node| {
         let is_named = of.as_ref() == Some(&node.id);
         if node.task.is_none() && !is_named {
             return None;
         }
-        let state = now(&directory, &node).state;
+        let state = now(&directory, &node, &roots).state;
         let mine = owner.is_none_or(|owner| node.claim().is_some_and(|claim| claim.owner == owner));
         let is_wanted = in_scope(&node) && mine && args.filter.wants(&node) && args.filter.wants_state(state);
         Some(Vertex::of(node, state.name(), is_wanted || is_named))

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use claimdir::domain::{Node, natural};
-use claimdir::{Code, Detail, Directory, NodeId, Reserved, Result, Unreadable};
+use claimdir::{Code, Detail, Directory, NodeId, Reserved, Result, Roots, Unreadable};
 use serde_json::{Value, json};
 
 use super::look::{Now, node_json, now};
@@ -28,12 +28,13 @@ pub(crate) fn list(args: args::List, context: &Context) -> Result<Report> {
     };
     let (owner, wanted) = (global.owner.as_deref(), &args.filter);
     let detail = if form == Form::Json { Detail::Whole } else { Detail::Brief };
+    let roots = Roots::default();
     let seen = directory.survey(scope.as_ref(), detail, |node| {
         let mine = owner.is_none_or(|owner| node.claim().is_some_and(|claim| claim.owner == owner));
         if !mine || !wanted.wants(&node) {
             return None;
         }
-        let now = now(&directory, &node);
+        let now = now(&directory, &node, &roots);
         wanted.wants_state(now.state).then(|| Row::of(node, &now, args.sort, form))
     })?;
     let mut rows = seen.found;
@@ -168,12 +169,17 @@ pub(super) fn unreadable_json(unreadable: &[Unreadable]) -> Vec<Value> {
 
 /// Names what can't be read; the answer is then no, whatever else it tells.
 pub(super) fn with_unreadable(report: Report, unreadable: &[Unreadable]) -> Report {
-    let named = |report: Report, bad: &Unreadable| report.note(harmless(&bad.error.to_string()).into_owned());
-    let report = unreadable.iter().fold(report, named);
+    let report = noting_unreadable(report, unreadable);
     if unreadable.is_empty() {
         return report;
     }
     report.but(Code::RecordUnreadable, format!("records that can't be read: {}", unreadable.len()))
+}
+
+/// Names what can't be read, and leaves the answer.
+pub(super) fn noting_unreadable(report: Report, unreadable: &[Unreadable]) -> Report {
+    let named = |report: Report, bad: &Unreadable| report.note(harmless(&bad.error.to_string()).into_owned());
+    unreadable.iter().fold(report, named)
 }
 
 /// The paths that are reserved now.

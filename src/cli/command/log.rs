@@ -27,6 +27,10 @@ const NAP: Duration = Duration::from_secs(10);
 const PIPE: usize = 4096;
 
 pub(crate) fn run(args: args::Log, context: &Context) -> Result<Report> {
+    if args.follow && context.global.quiet && !context.global.json {
+        let why = "--follow tells what happens until it is stopped, and --quiet tells nothing";
+        return Err(Error::usage(why).hint("leave one of them out"));
+    }
     let signals = if args.follow {
         Some(Signals::block_these([Signal::INT, Signal::TERM]).map_err(unheard)?)
     } else {
@@ -204,9 +208,6 @@ fn follow(
 
 impl Out {
     fn tell(&self, event: &Event) -> Result<(), Stopped> {
-        if self.quiet && !self.json {
-            return self.go_on();
-        }
         let text =
             if self.json { json::line(&object(event)) } else { format!("{}\n", line(event)).into_bytes() };
         text.chunks(PIPE).try_for_each(|piece| self.write(piece))

@@ -2,7 +2,7 @@
 
 use claimdir::domain::{Blob, Ending, Holder, Node, Standing, for_show};
 use claimdir::time::{human, rfc3339_seconds};
-use claimdir::{Acquire, Directory, Name, Refusal, Result, Scope};
+use claimdir::{Acquire, Directory, Name, Refusal, Result, Roots, Scope};
 use serde_json::{Value, json};
 
 use super::outcome::{attempt_line, driven};
@@ -20,8 +20,9 @@ pub(crate) struct Now {
     pub(crate) remaining_ms: Option<i64>,
 }
 
-pub(crate) fn now(directory: &Directory, node: &Node) -> Now {
-    let now = standing_now(directory, node);
+/// `roots`: what is known of what is waited for, shared by those who look at many nodes.
+pub(crate) fn now(directory: &Directory, node: &Node, roots: &Roots) -> Now {
+    let now = standing_now(directory, node, roots);
     // Whether it can be taken is for what it needs to say, too.
     let needs = node.task.as_ref().is_some_and(|task| task.resources != claimdir::Resources::default());
     if !(now.takeable && needs) {
@@ -40,11 +41,14 @@ pub(crate) fn now(directory: &Directory, node: &Node) -> Now {
     }
 }
 
-fn standing_now(directory: &Directory, node: &Node) -> Now {
+fn standing_now(directory: &Directory, node: &Node, roots: &Roots) -> Now {
     directory.standing(node, |standing| {
         let (state, says, remaining_ms) = match standing {
             Standing::Free => (StateFilter::Ready, "ready".to_owned(), None),
-            Standing::Waiting(need) => (StateFilter::Waiting, format!("waiting: {}", need.message()), None),
+            Standing::Waiting(need) => {
+                let says = format!("waiting: {}", directory.to_the_root(need, roots).message());
+                (StateFilter::Waiting, says, None)
+            }
             Standing::NotYet { remaining_ms } => {
                 let says = format!("waiting: not to be taken for another {}", human(*remaining_ms));
                 (StateFilter::Waiting, says, None)
@@ -84,10 +88,7 @@ fn standing_now(directory: &Directory, node: &Node) -> Now {
                 let says = format!("blocked by {}{until}: {}", block.by, block.reason);
                 (StateFilter::Blocked, says, None)
             }
-            Standing::Ended(ending, outcome) => {
-                let says = format!("{} by {}", ending.name(), outcome.by);
-                (ended(*ending), says, None)
-            }
+            Standing::Ended(ending, outcome) => (ended(*ending), ending.by(&outcome.by), None),
         };
         Now { state, takeable: standing.takeable(), says, remaining_ms }
     })
@@ -118,14 +119,14 @@ pub(crate) fn show(args: args::Node, context: &Context) -> Result<Report> {
     let Some(node) = directory.node(&id)? else {
         return Ok(Report::refused(&Refusal::not_found(&id)));
     };
-    let now = now(&directory, &node);
+    let now = now(&directory, &node, &Roots::default());
     let lines = record_lines(&node, &now.says, &|value| harmless(&value.to_string()).into_owned());
     Ok(Report::yes(String::new(), node_json(&node, &now)).lines(lines))
 }
 
 /// What a node is now, in words, with names as recorded.
 pub(crate) fn says(directory: &Directory, node: &Node) -> String {
-    now(directory, node).says
+    now(directory, node, &Roots::default()).says
 }
 
 /// All of a record that a person reads, harmless; `write` writes its values.
@@ -154,7 +155,7 @@ pub(crate) fn record_lines(node: &Node, says: &str, write: &dyn Fn(&Value) -> St
     if let Some(progress) = &node.progress {
         lines.push(format!("  progress {}", write(progress)));
     }
-    lines.extend(node.attempts.iter().map(attempt_line));
+    lines.extend(node.attempts.iter().map(|attempt| attempt_line(node, attempt)));
     lines.extend(
         node.outcome()
             .and_then(|(_, outcome)| outcome.reason.as_ref())
@@ -209,7 +210,7 @@ pub(crate) fn why(args: args::Node, context: &Context) -> Result<Report> {
     };
     let mut says = match (&node, &answer) {
         (_, Err(refusal)) => format!("can't be taken: {}", refusal.message()),
-        (Some(node), Ok(_)) => format!("can be taken: {}", now(&directory, node).says),
+        (Some(node), Ok(_)) => format!("can be taken: {}", says(&directory, node)),
         (None, Ok(_)) => "can be taken: nobody has owned it".to_owned(),
     };
     if let Some(halt) = &paused {

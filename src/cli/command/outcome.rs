@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use claimdir::domain::{Attempt, Ending, Node, Outcome, Reason, attempt_json, for_show};
+use claimdir::domain::{Attempt, AttemptEnd, Ending, Node, Outcome, Reason, State, attempt_json, for_show};
 use claimdir::time::rfc3339;
 use claimdir::{Answer, Directory, Name, NodeId, Refusal, Result};
 use serde_json::{Map, Value, json};
@@ -108,14 +108,20 @@ pub(crate) fn driven<'a>(owner: &'a str, engine: Option<&Name>) -> Cow<'a, str> 
     }
 }
 
-/// An ended attempt, in a line for people.
-pub(crate) fn attempt_line(attempt: &Attempt) -> String {
+/// An ended attempt of `node`, in a line for people.
+pub(crate) fn attempt_line(node: &Node, attempt: &Attempt) -> String {
+    let failed = matches!(&node.state, State::Failed(outcome) if outcome.generation == attempt.generation);
+    let end = match attempt.end {
+        // Its worker asked for another one.
+        AttemptEnd::Retried if failed => "failed, as it was the last attempt",
+        end => end.name(),
+    };
     let error = attempt.error.iter().map(|error| format!(": {}", harmless(error))).collect::<String>();
     format!(
         "  attempt {} by {} generation={} {}{error}",
         attempt.number,
         harmless(&driven(&attempt.worker, attempt.engine.as_ref())),
         attempt.generation,
-        attempt.end.name()
+        end
     )
 }

@@ -4,6 +4,7 @@ use claimdir::time::{human, rfc3339};
 use claimdir::{Idle, Over, Result};
 use serde_json::{Value, json};
 
+use super::list::{noting_unreadable, unreadable_json};
 use super::outcome::driven;
 use crate::cli::args;
 use crate::cli::context::Context;
@@ -68,9 +69,11 @@ pub(crate) fn reap(args: args::Reap, context: &Context) -> Result<Report> {
         "claims": found.over.iter().map(over_json).collect::<Vec<_>>(),
         "applied": args.apply,
         "idle": found.idle.iter().map(idle_json).collect::<Vec<_>>(),
+        "unreadable": unreadable_json(&found.unreadable),
     });
     let lines = found.over.iter().map(over_line).chain(found.idle.iter().map(idle_line)).collect();
     let report = Report::yes(String::new(), fields).lines(lines);
+    let report = noting_unreadable(report, &found.unreadable);
     Ok(if found.over.is_empty() { report.note("no claim is over".to_owned()) } else { report })
 }
 

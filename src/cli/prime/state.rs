@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 
 use claimdir::domain::{Node, State as Recorded};
-use claimdir::{Acquire, Detail, Directory, Name, Next, Refusal, Result, Token};
+use claimdir::{Acquire, Detail, Directory, Name, Next, Refusal, Result, Roots, Token};
 use serde_json::{Value, json};
 
 use crate::cli::args::StateFilter;
@@ -65,7 +65,9 @@ impl State {
 
     fn survey(&mut self, directory: &Directory) -> Result<()> {
         let owner = self.owner.as_str();
-        let seen = directory.survey(None, Detail::Brief, |node| Some(Told::of(directory, &node, owner)))?;
+        let roots = Roots::default();
+        let told = |node: Node| Some(Told::of(directory, &node, owner, &roots));
+        let seen = directory.survey(None, Detail::Brief, told)?;
         self.unreadable = seen.unreadable.len();
         for told in seen.found {
             *self.counts.entry(told.state).or_default() += 1;
@@ -102,8 +104,8 @@ struct Told {
 }
 
 impl Told {
-    fn of(directory: &Directory, node: &Node, owner: &str) -> Told {
-        let now = now(directory, node);
+    fn of(directory: &Directory, node: &Node, owner: &str, roots: &Roots) -> Told {
+        let now = now(directory, node, roots);
         let is_mine = node.claim().is_some_and(|claim| claim.owner == owner);
         let held = (is_mine && now.state == StateFilter::Claimed)
             .then(|| Held { id: node.id.to_string(), remaining_ms: now.remaining_ms });

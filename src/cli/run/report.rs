@@ -139,7 +139,8 @@ impl Facts {
 
 /// Nothing was claimed.
 pub(crate) fn not_claimed(refusal: &Refusal) -> Report {
-    Report::refused(refusal).exiting(NOT_CLAIMED)
+    let exit = if refusal.is_of_the_store() { FAILED } else { NOT_CLAIMED };
+    Report::refused(refusal).exiting(exit)
 }
 
 /// `run` itself failed.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use claimdir::domain::{Event, Node, Reason};
-use claimdir::{Acquire, Detail, Directory, Name, Refusal, RepoPath, Resources, Result, Scope};
+use claimdir::domain::{Event, Node, Reason, Standing};
+use claimdir::{Acquire, Detail, Directory, Name, Refusal, RepoPath, Resources, Result, Roots, Scope};
 use serde_json::Value;
 
 use super::model::{Board, queues};
@@ -25,15 +25,22 @@ type With = (Vec<RepoPath>, Vec<Name>, BTreeMap<Name, u64>);
 
 /// Reads the board, without what happened: see [`Past`](super::past::Past).
 pub(crate) fn gather(directory: &Directory, asked: &Asked) -> Result<Board> {
-    let held_up = HeldUp::default();
+    let (held_up, roots) = (HeldUp::default(), Roots::default());
     let at = directory.host().now();
     let seen = directory.survey(asked.scope.as_ref(), Detail::Brief, |node| {
         if !asked.has(&node) {
             return None;
         }
         let refusal = held_up.by(directory, &node);
-        let row =
-            directory.standing(&node, |standing| Row::of(&node, standing, at.wall_ms, refusal.as_ref()));
+        let row = directory.standing(&node, |standing| {
+            // What is waited for in vain is told as that.
+            let root = match standing {
+                Standing::Waiting(need) => Some(directory.to_the_root(need, &roots)),
+                _ => None,
+            };
+            let standing = root.as_ref().map_or(*standing, Standing::Waiting);
+            Row::of(&node, &standing, at.wall_ms, refusal.as_ref())
+        });
         asked.filter.wants_state(row.state).then(|| Row { progress: progress(directory, &node), ..row })
     })?;
     let rows = seen.found;

@@ -213,7 +213,8 @@ fn waits_for(need: &Need) -> String {
         Lack::Unreviewed => "which is to be reviewed".to_owned(),
         Lack::Ended(ending) => format!("which is {}: in vain", ending.name()),
         Lack::Gone => "which is gone: in vain".to_owned(),
-        Lack::Unreadable(_) => "which can't be read".to_owned(),
+        Lack::Stuck(root) => format!("which waits for {}: in vain", root.on),
+        Lack::Unreadable { .. } => "which can't be read".to_owned(),
     };
     format!("after {}, {lacks}", need.on)
 }

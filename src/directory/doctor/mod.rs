@@ -15,7 +15,8 @@
 //! | | what it waits for is done | telling the task |
 //! | roster | its entry is of a claim that is gone or never came | one swap of the roster |
 //! | | a claim has no entry | one swap, while the node holds the claim |
-//! | | it can't be read | nobody: slots, and claims that are only announced, stand nowhere else |
+//! | | it can't be read, or is not there and a claim has some of it | nobody: slots, and claims that are only announced, stand nowhere else |
+//! | two claims | both are live and have paths that clash | nobody: whose work can wait is not known here |
 //! | quota, scope, queue | it can't be read | nobody, as above |
 //! | receipt | it is pending, and its record has the answer | being settled, as the next writer would |
 //! | mailbox | its head is gone, or far behind | a swap of the head |
@@ -26,6 +27,7 @@
 //!
 //! A claim that is over is nothing to mend.
 
+mod claims;
 mod hints;
 mod records;
 mod registrations;
@@ -85,6 +87,7 @@ pub(super) struct Visit<'a> {
     unled: HashMap<NodeId, WriteId>,
     /// Whose claims have entries, as far as rosters were read.
     entries: HashMap<Key, HashSet<TokenHash>>,
+    live: claims::Live,
 }
 
 impl Directory {
@@ -114,6 +117,7 @@ impl<'a> Visit<'a> {
             tasks: 0,
             unled: HashMap::new(),
             entries: HashMap::new(),
+            live: claims::Live::default(),
         })
     }
 
@@ -128,6 +132,7 @@ impl<'a> Visit<'a> {
         self.go_on("dependents", Visit::registrations);
         self.go_on("receipts", Visit::receipts);
         self.go_on("rosters", Visit::rosters);
+        self.go_on("rosters", Visit::claims);
         self.go_on("mail", Visit::mail);
         self.go_on("blobs", Visit::left_over_blobs);
         self.findings.extend(self.directory.examine_journal());

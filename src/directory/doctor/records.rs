@@ -8,7 +8,8 @@ use crate::id::NodeId;
 use crate::store::{Finding, Gravity, Key};
 
 impl Visit<'_> {
-    /// Every record; how many there are. One after the other: of all of them only the names are kept.
+    /// Every record; how many there are. One after the other: of all of them only the names are kept, and the paths
+    /// of live claims.
     pub(super) fn records(&mut self) -> Result<usize> {
         let mut unlisted = Vec::new();
         let ids = self.directory.store.nodes(&mut |id, error| unlisted.push((id, error)))?;
@@ -41,7 +42,7 @@ impl Visit<'_> {
         {
             self.suspect(Suspect::Receipt(node.id.clone()));
         }
-        for checked in [self.is_led(node), self.has_entries(node)] {
+        for checked in [self.is_led(node), self.has_entries(node), self.keep_claim(node)] {
             if let Err(error) = checked {
                 self.unreadable(self.directory.place(Some(&node.id)), &error);
             }

@@ -9,7 +9,7 @@ mod parked;
 mod run;
 mod walk;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -102,6 +102,9 @@ pub struct Nothing {
     pub cancelled: Option<Box<Halt>>,
     /// Why nothing may be taken at all, whatever there is.
     pub barred: Option<Box<Refusal>>,
+    /// Tasks that may be next and whose records can't be read, or those of what they wait for, with the error that names
+    /// the file.
+    pub unreadable: BTreeMap<NodeId, String>,
     /// Was it waited for in vain?
     pub waited: bool,
 }

@@ -9,7 +9,7 @@ use super::{GLANCE, Next, Nothing};
 use crate::directory::Directory;
 use crate::directory::known::Read;
 use crate::domain::hint::{self, Mark};
-use crate::domain::{Answer, Name, Node, Refusal, Standing, WriteId, next_end_ms, standing};
+use crate::domain::{Answer, Lack, Name, Need, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Glimpse, Key, Prefix};
@@ -57,6 +57,8 @@ enum Verdict {
     PassBy,
     /// Its turn comes in so many milliseconds.
     Later(Option<i64>),
+    /// It waits for another of which nothing is known, for this reason.
+    Unknown(String),
     /// The hint leads nowhere.
     Drop,
 }
@@ -267,8 +269,11 @@ impl<'a> Walk<'a> {
                 self.passed_by.insert((turn.mark.id, None));
                 return Ok(None);
             }
-            // Others go on; `doctor` names it.
-            Err(_) => return Ok(None),
+            // Others go on.
+            Err(error) => {
+                self.nothing.unreadable.insert(turn.mark.id, error.to_string());
+                return Ok(None);
+            }
         };
         match self.judge(&node, &turn.mark) {
             Verdict::Take if yields && self.is_in_hand(&node.id)? => self.in_hand.push(turn),
@@ -277,6 +282,7 @@ impl<'a> Walk<'a> {
                 self.passed_by.insert((turn.mark.id, Some(node.write)));
             }
             Verdict::Later(None) => {}
+            Verdict::Unknown(why) => drop(self.nothing.unreadable.insert(turn.mark.id, why)),
             Verdict::Later(Some(ms)) => self.nothing.due_in(ms),
             Verdict::Drop if self.looks => {}
             Verdict::Drop => {
@@ -312,6 +318,10 @@ impl<'a> Walk<'a> {
             Standing::Held { remaining_ms, .. } if named => Verdict::Later(remaining_ms),
             Standing::NotYet { .. } | Standing::Blocked(_) if named => {
                 Verdict::Later(next_end_ms(node, facts))
+            }
+            // It may be done, and then nobody puts another.
+            Standing::Waiting(Need { lacks: Lack::Unreadable { why, .. }, .. }) => {
+                Verdict::Unknown(why.clone())
             }
             // Whoever makes the last of those done that it waits for puts another.
             _ => Verdict::Drop,

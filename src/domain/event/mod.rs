@@ -115,7 +115,7 @@ pub struct Event {
     pub attempt: u64,
     /// The version that the change made.
     pub version: u64,
-    /// Who did it, as far as the record tells: the owner, the submitter, the reviewer, the subscriber.
+    /// Who did it: the owner, the submitter, the reviewer, the subscriber. Nobody, where time did.
     pub by: Option<String>,
     /// Whose claim ended with it, where that was not its holder's doing.
     pub from: Option<String>,

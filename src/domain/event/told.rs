@@ -57,7 +57,7 @@ fn turned(before: &Node, after: &Node, at_ms: i64) -> Option<Event> {
             let new = !matches!(&before.state, State::Blocked(there) if same(there));
             new.then(|| Event {
                 by: Some(block.by.clone()),
-                from: others_claim(before, &block.by),
+                from: others_claim(before, Some(&block.by)),
                 reason: Some(block.reason.clone()),
                 until_ms: block.until.as_ref().map(|until| until.until.wall_ms),
                 ..event(What::Blocked)
@@ -132,13 +132,15 @@ fn ended(
         Ending::Cancelled => What::Cancelled,
         Ending::Expired => What::Expired,
     };
-    let from = others_claim(before, &outcome.by);
-    Event { by: Some(outcome.by.clone()), from, reason: outcome.reason.clone(), ..event(what) }
+    // A deadline that passes is nobody's doing: the record names who set it.
+    let by = Some(&outcome.by).filter(|_| ending != Ending::Expired).cloned();
+    let from = others_claim(before, by.as_deref());
+    Event { by, from, reason: outcome.reason.clone(), ..event(what) }
 }
 
 /// Whose claim the change ended, if it is another's than `by`.
-fn others_claim(before: &Node, by: &str) -> Option<String> {
-    before.claim().map(|claim| claim.owner.clone()).filter(|owner| owner != by)
+fn others_claim(before: &Node, by: Option<&str>) -> Option<String> {
+    before.claim().map(|claim| claim.owner.clone()).filter(|owner| Some(owner.as_str()) != by)
 }
 
 /// How the attempt ended that the change ended; a bare key keeps none.

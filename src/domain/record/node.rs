@@ -313,4 +313,12 @@ impl Ending {
             Ending::Expired => "expired",
         }
     }
+
+    /// The state and whose doing it was, in words. A deadline that passes is nobody's: the record names who set it.
+    pub fn by(self, by: &str) -> String {
+        match self {
+            Ending::Expired => self.name().to_owned(),
+            _ => format!("{} by {by}", self.name()),
+        }
+    }
 }

@@ -68,6 +68,13 @@ impl RepoPath {
         self.0 == ROOT || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
+    /// It and every folder above it, up to the root.
+    pub(crate) fn with_those_above(&self) -> impl Iterator<Item = &str> {
+        let folders = self.0.rmatch_indices('/').map(|(at, _)| &self.0[..at]);
+        let root = Some(ROOT).filter(|root| self.0 != *root);
+        std::iter::once(self.as_str()).chain(folders).chain(root)
+    }
+
     /// Can't both be reserved by different nodes: the same, or one above the other.
     pub fn clashes(&self, other: &RepoPath) -> bool {
         self.covers(other) || other.covers(self)

@@ -6,6 +6,7 @@ use super::blob::Blob;
 use super::name::Name;
 use super::node::{Ending, Moment, Node, State};
 use super::resources::Resources;
+use crate::error::Code;
 use crate::id::NodeId;
 
 /// What a node is a task for.
@@ -96,8 +97,15 @@ pub enum Lack {
     Ended(Ending),
     /// It is not there any more.
     Gone,
-    /// Its record can't be read.
-    Unreadable(String),
+    /// It has not ended, and waits itself, maybe through others, for this: which can't come without somebody's act.
+    Stuck(Box<Need>),
+    /// Its record can't be read, so nothing is known of it.
+    Unreadable {
+        /// The code of the error.
+        code: Code,
+        /// The error, which names the file.
+        why: String,
+    },
 }
 
 impl Need {
@@ -122,6 +130,14 @@ impl Need {
         matches!(self.lacks, Lack::Unfinished(_) | Lack::Unreviewed)
     }
 
+    /// What it comes down to: what `on` waits for in vain, or itself.
+    pub fn root(&self) -> &Need {
+        match &self.lacks {
+            Lack::Stuck(root) => root,
+            _ => self,
+        }
+    }
+
     /// In one clause.
     pub fn message(&self) -> String {
         let on = &self.on;
@@ -130,7 +146,14 @@ impl Need {
             Lack::Unreviewed => format!("it waits for {on}, which is done and not accepted yet"),
             Lack::Ended(ending) => format!("it waits for {on}, which is {}", ending.name()),
             Lack::Gone => format!("it waits for {on}, which is not there any more"),
-            Lack::Unreadable(why) => format!("it waits for {on}: {why}"),
+            Lack::Stuck(root) => {
+                let is = match &root.lacks {
+                    Lack::Ended(ending) => format!("is {}", ending.name()),
+                    _ => "is not there any more".to_owned(),
+                };
+                format!("it waits for {on}, which waits in vain for {}: that {is}", root.on)
+            }
+            Lack::Unreadable { why, .. } => format!("it waits for {on}, of which nothing is known: {why}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 mod words;
 
 use super::fate::Became;
-use super::record::{Block, Claim, Ending, Fingerprint, Moment, Name, Need, Node, Outcome, Task};
+use super::record::{Block, Claim, Ending, Fingerprint, Lack, Moment, Name, Need, Node, Outcome, Task};
 use super::shared::{PathClash, PoolFull, QuotaUsed};
 use crate::error::Code;
 use crate::id::NodeId;
@@ -252,6 +252,7 @@ impl Refusal {
             | Reason::OtherWork
             | Reason::NoReviewDue
             | Reason::Reviewed { .. } => Code::IdempotencyConflict,
+            Reason::Waits(Need { lacks: Lack::Unreadable { code, .. }, .. }) => *code,
             Reason::Waits(_) => Code::DependencyNotAccepted,
             Reason::NotYet(_)
             | Reason::NotDone(_)
@@ -270,6 +271,11 @@ impl Refusal {
             Reason::NotFound | Reason::NotSubmitted | Reason::NoTask => Code::NotFound,
             Reason::TimedOut(_) => Code::WaitTimeout,
         }
+    }
+
+    /// Was it refused because something that it depends on can't be read, so that nothing is known?
+    pub fn is_of_the_store(&self) -> bool {
+        matches!(&self.reason, Reason::Waits(Need { lacks: Lack::Unreadable { .. }, .. }))
     }
 
     /// Can this pass by itself, so that waiting helps?

@@ -2,7 +2,8 @@
 
 use super::{Reason, Refusal, Stale};
 use crate::domain::fate::Became;
-use crate::domain::record::Ending;
+use crate::domain::record::{Ending, Lack, Need};
+use crate::error::Code;
 use crate::time::{human, rfc3339_seconds};
 
 impl Refusal {
@@ -18,7 +19,7 @@ impl Refusal {
             }
             Reason::Ended { ending, by, reason } => {
                 let why = reason.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
-                format!("{} by {by} (generation {generation}){why}", ending.name())
+                format!("{} (generation {generation}){why}", ending.by(by))
             }
             Reason::Blocked { reason, by, until_ms: None } => format!("blocked by {by}: {reason}"),
             Reason::Blocked { reason, by, until_ms: Some(until) } => {
@@ -39,7 +40,9 @@ impl Refusal {
             Reason::Requeued(times) => format!("it was requeued {times} times, and that is the most"),
             Reason::NotInState { wanted, state } => format!("it is not {wanted}: it is {state}"),
             Reason::NotEnded(state) => format!("it has not ended: it is {state}"),
-            Reason::Tombstoned => "its input was pruned, so it can't run again".to_owned(),
+            Reason::Tombstoned => {
+                "it ended long ago and what it kept was pruned, so it can't run again".to_owned()
+            }
             Reason::NoTask => "it is a bare key, and no task".to_owned(),
             Reason::Unfit(why) => why.clone(),
             Reason::NotDone(state) => format!("there is nothing to review: it is {state}"),
@@ -99,13 +102,19 @@ impl Refusal {
             Reason::OtherInput => format!("use another id; `claim show {id}` says what this one stands for"),
             Reason::OtherWork => format!("use another key; `claim show {id}` says what this one stands for"),
             Reason::Waits(need) if need.passes() => "take another node, or wait with --wait".to_owned(),
-            Reason::Waits(need) => {
-                format!("it can't be met any more; `claim show {}` says why", shell_word(need.on.as_str()))
-            }
+            Reason::Waits(need) => need_step(need),
             Reason::NotYet(_) => "take another node, or wait with --wait".to_owned(),
-            Reason::Spent(_) | Reason::NotInState { .. } => format!("`claim show {id}` has what happened"),
-            Reason::Requeued(_) | Reason::Tombstoned => {
+            Reason::Spent(_) => format!("`claim show {id}` has what happened"),
+            Reason::NotInState { state, .. } => match *state {
+                "ready" => format!("it can be taken as it is, with `claim acquire {id}`"),
+                "blocked" => format!("`claim unblock {id}` lets it be taken again"),
+                _ => format!("nothing is to be done for it; `claim why {id}` says what it is at"),
+            },
+            Reason::Requeued(_) => {
                 format!("`claim show {id}` has what happened; add it anew under another id")
+            }
+            Reason::Tombstoned => {
+                format!("`claim show {id}` has what is left of it; use another id for the same anew")
             }
             Reason::NotEnded(_) => format!("wait for it with `claim result {id} --wait`"),
             Reason::NoTask => format!("`claim add {id}` makes it one"),
@@ -142,6 +151,27 @@ impl Refusal {
             Reason::NotSubmitted => format!("`claim add {id}` first"),
             Reason::NotFound => "`claim list` shows the nodes there are".to_owned(),
         }
+    }
+}
+
+/// What to do about a dependency that no waiting helps.
+fn need_step(need: &Need) -> String {
+    let root = need.root();
+    let on = shell_word(root.on.as_str());
+    match &root.lacks {
+        Lack::Unreadable { code: Code::FormatTooNew, .. } => {
+            "use a newer claim; it was left as it is".to_owned()
+        }
+        Lack::Unreadable { .. } => {
+            "it was left as it is; look at it, and `claim doctor` lists all such files".to_owned()
+        }
+        Lack::Ended(Ending::Failed) => {
+            format!(
+                "it comes only if {on} is tried again; `claim show {on}` says why it failed, `claim requeue {on}` \
+                     has it tried"
+            )
+        }
+        _ => format!("it can't be met any more; `claim show {on}` says why"),
     }
 }
 

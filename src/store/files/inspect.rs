@@ -37,7 +37,13 @@ impl<F: Files> FileStore<F> {
         }
         for path in self.files.walk().map_err(|e| self.error("list", "", e))? {
             if names::node_of(&path).is_none() {
-                let what = "not a record's file; it stands in nobody's way".to_owned();
+                // Beside the records names are for ids, as they are not in the store's own folder.
+                let what = match names::node_of(&format!("{path}/x{}", names::SUFFIX)) {
+                    Some(_) => {
+                        format!("not a record's file; it stands in the way of all ids below \"{path}/\"")
+                    }
+                    None => "not a record's file, and no id has that name: nobody reads it".to_owned(),
+                };
                 find(Gravity::Fault, &path, what, MOVE_IT);
             }
         }
