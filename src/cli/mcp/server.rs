@@ -55,22 +55,10 @@ impl Server {
             drop(turn);
         };
         named("claim-mcp-call", answer).map_err(|error| {
-            self.session.hand_over(&id, None);
+            self.session.done(&id);
             failed(&error)
         })?;
         told.await.map_err(|error| failed(&error))
-    }
-
-    /// The client throws the answer away, if it has been given or not: what the call took, or will have taken, is given back.
-    fn call_off(&self, id: &RequestId) {
-        let Some(held) = self.session.call_off(id) else { return };
-        let session = self.session.clone();
-        // Where that fails, its lease ends.
-        let _ = named("claim-mcp-back", move || {
-            if let Ok(directory) = session.context().directory() {
-                let _ = directory.release(&held.id, &held.token, None);
-            }
-        });
     }
 }
 
@@ -106,7 +94,7 @@ impl ServerHandler for Server {
         tokio::select! {
             answer = self.answer(id.clone(), call) => Ok(answer?.ok_or_else(called_off)?.into()),
             () = stopped.cancelled() => {
-                self.call_off(&id);
+                call::call_off(&self.session, &id);
                 Err(called_off())
             }
         }
@@ -114,7 +102,7 @@ impl ServerHandler for Server {
 
     /// Also of a call that was answered before.
     async fn on_cancelled(&self, word: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
-        word.request_id.iter().for_each(|id| self.call_off(id));
+        word.request_id.iter().for_each(|id| call::call_off(&self.session, id));
     }
 
     /// A request that is none of the protocol's, or one whose parameters are not what it takes.
