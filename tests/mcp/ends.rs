@@ -87,3 +87,19 @@ fn an_output_that_nobody_reads_from_the_start_ends_it() {
     raw.stop_reading();
     assert_eq!(raw.wait(), 0);
 }
+
+#[test]
+fn two_calls_with_one_id_are_not_both_taken() {
+    let world = World::new();
+    world.take("held --owner alice");
+    let mut raw = Raw::start(&world, "--owner bob");
+    raw.begin(7, "claim", json!({"id": "held", "wait": "50s"}));
+    let told = raw.call(7, "claim", json!({"id": "other"}));
+    assert_eq!(told["error"]["code"], -32600, "{told}");
+    world.take("other --owner carol");
+    assert_eq!(world.say("cancel held").exit, 0);
+    let told = raw.read();
+    assert_eq!((&told["id"], &told["result"]["structuredContent"]["code"]), (&json!(7), &json!("CANCELLED")));
+    // Once answered, it may come again, though it should not.
+    assert_eq!(raw.call(7, "claim", json!({"id": "third"}))["result"]["isError"], false);
+}

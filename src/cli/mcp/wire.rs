@@ -1,6 +1,7 @@
 //! Messages as lines, one each way a thread: standard input can't be read without waiting, and what it waits for may
 //! never come.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
@@ -37,6 +38,8 @@ pub(super) struct Wire {
     all_said: Option<oneshot::Receiver<()>>,
     /// Has the client introduced itself? Before, whatever is no request is passed over: the SDK would give up.
     begun: bool,
+    /// The requests that are to be answered. One that is called off keeps its id: no other request ever may have it.
+    open: HashSet<RequestId>,
 }
 
 enum Say {
@@ -79,7 +82,7 @@ impl Wire {
                 reader_ends(Side::Output);
             }
         })?;
-        Ok(Wire { heard, say, all_said: Some(all_said), begun: false })
+        Ok(Wire { heard, say, all_said: Some(all_said), begun: false, open: HashSet::new() })
     }
 }
 
@@ -95,6 +98,11 @@ impl Transport<RoleServer> for Wire {
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        match &message {
+            JsonRpcMessage::Response(response) => self.open.remove(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref().is_some_and(|id| self.open.remove(id)),
+            _ => false,
+        };
         let say = self.say.clone();
         async move { say.send(to_say(&message)?).await.map_err(|_| io::ErrorKind::BrokenPipe.into()) }
     }
@@ -103,6 +111,15 @@ impl Transport<RoleServer> for Wire {
         loop {
             let message = self.heard.recv().await?;
             if let JsonRpcMessage::Request(request) = &message {
+                if !self.open.insert(request.id.clone()) {
+                    // The SDK would answer one of the two.
+                    if let Ok(no) = to_say(&no(taken_id(), Some(request.id.clone()))) {
+                        let say = self.say.clone();
+                        // Not waited for here: what is received is thrown away when something else comes first.
+                        tokio::spawn(async move { say.send(no).await });
+                    }
+                    continue;
+                }
                 let is_whole = request.request.get_meta().protocol_version().is_some();
                 self.begun |= is_whole || matches!(request.request, ClientRequest::InitializeRequest(_));
                 return Some(message);
@@ -228,6 +245,10 @@ fn understand(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<ServerJso
 
 fn no(error: ErrorData, id: Option<RequestId>) -> Box<ServerJsonRpcMessage> {
     Box::new(ServerJsonRpcMessage::error(error, id))
+}
+
+fn taken_id() -> ErrorData {
+    ErrorData::invalid_request("another request with this id is not answered yet", None)
 }
 
 fn too_long() -> ErrorData {
