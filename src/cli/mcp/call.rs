@@ -272,6 +272,7 @@ impl Work<'_> {
 
     fn mail(&self, call: Mail) -> Result<Report> {
         let Mail { action, of, payload, number, by, limit, wait, work_key, claim, receipt } = call;
+        let payload = payload.filter(|payload| action == Action::Send || !payload.is_null());
         let given = [
             ("payload", payload.is_some()),
             ("number", number.is_some()),
