@@ -103,3 +103,30 @@ fn two_calls_with_one_id_are_not_both_taken() {
     // Once answered, it may come again, though it should not.
     assert_eq!(raw.call(7, "claim", json!({"id": "third"}))["result"]["isError"], false);
 }
+
+#[test]
+fn calls_that_wait_keep_no_room_from_those_that_do_not() {
+    let world = World::new();
+    world.take("held --owner alice");
+    let mut raw = Raw::start(&world, "--owner bob");
+    for id in 0..200 {
+        raw.begin(id, "claim", json!({"id": "held", "wait": "50s"}));
+    }
+    raw.begin(1000, "look", json!({"what": "state"}));
+    let mut refused = 0;
+    loop {
+        let told = raw.read();
+        if told["id"] == 1000 {
+            assert_eq!(told["result"]["structuredContent"]["ok"], true, "{told}");
+            break;
+        }
+        assert_eq!(told["result"]["structuredContent"]["code"], "CONTENDED", "{told}");
+        refused += 1;
+    }
+    while refused < 200 - 64 {
+        assert_eq!(raw.read()["result"]["structuredContent"]["code"], "CONTENDED");
+        refused += 1;
+    }
+    raw.close();
+    assert_eq!(raw.wait(), 0);
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use claimdir::{Code, Error};
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
     CancelledNotificationParam, ConstString, CustomRequest, CustomResult, ErrorData, Implementation,
@@ -17,8 +18,11 @@ use super::session::Session;
 use super::tools::{self, Call};
 use super::wire::named;
 
-/// How many calls are answered at a time. More wait for their turn, and can be called off meanwhile.
-const AT_ONCE: usize = 128;
+/// How many calls are answered at a time, besides those that wait. More wait for their turn, and can be called off meanwhile.
+const AT_ONCE: usize = 64;
+
+/// How many calls with a `wait` are answered at a time. More are refused: their turn might not come within their wait.
+const WAITING: usize = 64;
 
 /// For the agent, with the tools.
 const INSTRUCTIONS: &str = "\
@@ -30,22 +34,34 @@ here, and end with this server; `lost_claims` in any answer names those you no l
 pub(super) struct Server {
     session: Arc<Session>,
     turns: Arc<Semaphore>,
+    waits: Arc<Semaphore>,
 }
 
 impl Server {
     pub(super) fn new(session: Arc<Session>) -> Server {
-        Server { session, turns: Arc::new(Semaphore::new(AT_ONCE)) }
+        let [turns, waits] = [AT_ONCE, WAITING].map(|room| Arc::new(Semaphore::new(room)));
+        Server { session, turns, waits }
     }
 
     /// Answers a call in a thread of its own. `None`: it was called off.
     async fn answer(
         &self,
         id: RequestId,
-        call: claimdir::Result<Call>,
+        mut call: claimdir::Result<Call>,
     ) -> Result<Option<CallToolResult>, ErrorData> {
         let failed =
             |why: &dyn std::fmt::Display| ErrorData::internal_error(format!("not answered: {why}"), None);
-        let turn = self.turns.clone().acquire_owned().await.map_err(|error| failed(&error))?;
+        let waits = call.as_ref().is_ok_and(Call::waits);
+        let room = waits.then(|| self.waits.clone().try_acquire_owned().ok()).flatten();
+        let turn = match room {
+            Some(room) => room,
+            None => {
+                if waits {
+                    call = Err(too_many());
+                }
+                self.turns.clone().acquire_owned().await.map_err(|error| failed(&error))?
+            }
+        };
         // From here on the thread runs: it is the thread that ends what is begun, also if nobody waits for it any more.
         self.session.begin(&id);
         let (tell, told) = oneshot::channel();
@@ -60,6 +76,11 @@ impl Server {
         })?;
         told.await.map_err(|error| failed(&error))
     }
+}
+
+fn too_many() -> Error {
+    Error::new(Code::Contended, format!("{WAITING} calls wait here already"))
+        .hint("call without `wait`, or again once one of them is answered")
 }
 
 /// What the client is told, if it listens still.

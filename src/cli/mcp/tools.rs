@@ -201,6 +201,16 @@ impl Call {
             _ => return None,
         })
     }
+
+    /// May it wait?
+    pub(super) fn waits(&self) -> bool {
+        match self {
+            Call::Claim(Claim { wait, .. })
+            | Call::Next(Next { wait, .. })
+            | Call::Mail(Mail { wait, .. }) => wait.is_some(),
+            Call::Renew(_) | Call::Finish(_) | Call::Look(_) => false,
+        }
+    }
 }
 
 /// Null is nothing said, as it is of what is an `Option`.
