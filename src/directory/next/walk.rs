@@ -30,7 +30,7 @@ pub(super) struct Walk<'a> {
     pub(super) lost: bool,
     /// What was passed by although it may come up: its hint is ahead of its record.
     pub(super) passed_by: HashSet<(NodeId, Option<WriteId>)>,
-    /// Those that others were just taking, who mostly get them: left to the end of the walk.
+    /// Those that others were just taking, who mostly get them: left to the end of those of their priority.
     in_hand: Vec<Turn>,
     /// What was found to be in the way of others: all that stand there are refused.
     pub(super) closed: HashSet<String>,
@@ -170,8 +170,11 @@ impl<'a> Walk<'a> {
                     return Ok(Some(taken));
                 }
             }
+            if let Some(taken) = self.take_in_hand(take)? {
+                return Ok(Some(taken));
+            }
         }
-        self.take_in_hand(take)
+        Ok(None)
     }
 
     /// Takes the first of those that were left to others who did not get them.
