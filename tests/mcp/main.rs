@@ -9,6 +9,7 @@ mod support;
 mod agent;
 mod called_off;
 mod cost;
+mod ends;
 mod held;
 mod races;
 mod twins;

@@ -260,6 +260,26 @@ fn mail_goes_as_by_the_commands() {
 }
 
 #[test]
+fn null_is_nothing_said_and_whole_numbers_may_have_a_point() {
+    let mut twins = Twins::new();
+    let claim = json!({"id": "a", "lease": null, "wait": null, "paths": null, "pools": null, "quotas": null, "receipt": null});
+    twins.same("claim", claim, "acquire a").is(0);
+    twins.same("next", json!({"projects": null, "dry_run": null}), "next").is_no(1, "NOTHING_ELIGIBLE");
+    let list = json!({"what": "list", "states": null, "queues": null, "projects": null, "paths": null, "limit": 5.0});
+    twins.agent.call("look", list).is(0);
+    let send = json!({"action": "send", "box": "bob", "payload": null, "number": null});
+    twins.same("mail", send, "mail send bob null").is(0);
+    let read = json!({"action": "read", "box": "bob", "as": "bob", "payload": null, "limit": 1.0});
+    let told = twins.same("mail", read, "mail read bob --as bob --limit 1");
+    assert_eq!(told.object["messages"][0]["payload"], json!(null), "{told:?}");
+    let ack = json!({"action": "ack", "box": "bob", "number": 1.0, "as": "bob"});
+    twins.same("mail", ack, "mail ack bob 1 --as bob").is(0);
+    let ack = json!({"action": "ack", "box": "bob", "number": 1.5, "as": "bob"});
+    twins.agent.call("mail", ack).is_no(2, "USAGE");
+    twins.agent.call("claim", json!({"id": "b", "force": null})).is_no(2, "USAGE");
+}
+
+#[test]
 fn what_is_not_understood_is_one_clear_line() {
     let world = World::new();
     let agent = Agent::start(&world, "");

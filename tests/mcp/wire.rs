@@ -5,13 +5,13 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Running, World};
+use crate::support::{Running, World, until};
 
 /// A client that writes lines and reads lines.
 pub struct Raw {
     server: Running,
     to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    from: Option<BufReader<ChildStdout>>,
 }
 
 impl Raw {
@@ -22,11 +22,11 @@ impl Raw {
         raw
     }
 
-    fn ungreeted(world: &World, line: &str) -> Raw {
+    pub fn ungreeted(world: &World, line: &str) -> Raw {
         let mut command = world.claim();
         command.arg("mcp").args(line.split_whitespace()).stdin(Stdio::piped());
         let mut server = Running::spawn(&mut command);
-        let (to, from) = (server.0.stdin.take(), BufReader::new(server.0.stdout.take().unwrap()));
+        let (to, from) = (server.0.stdin.take(), server.0.stdout.take().map(BufReader::new));
         Raw { server, to, from }
     }
 
@@ -44,9 +44,9 @@ impl Raw {
         to.write_all(b"\n").unwrap();
     }
 
-    fn read(&mut self) -> Value {
+    pub fn read(&mut self) -> Value {
         let mut line = String::new();
-        self.from.read_line(&mut line).unwrap();
+        self.from.as_mut().unwrap().read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
     }
 
@@ -56,11 +56,17 @@ impl Raw {
     }
 
     pub fn call(&mut self, id: u64, tool: &str, arguments: Value) -> Value {
-        let params = json!({"name": tool, "arguments": arguments});
-        let told = self
-            .ask(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string());
+        self.begin(id, tool, arguments);
+        let told = self.read();
         assert_eq!(told["id"], id, "{told}");
         told
+    }
+
+    /// Asks, and does not wait for the answer.
+    pub fn begin(&mut self, id: u64, tool: &str, arguments: Value) {
+        let params = json!({"name": tool, "arguments": arguments});
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        self.write(&call.to_string());
     }
 
     pub fn call_off(&mut self, id: u64) {
@@ -71,8 +77,37 @@ impl Raw {
 
     /// Closes the input; the exit code.
     fn end(mut self) -> i32 {
+        self.close();
+        self.wait()
+    }
+
+    /// Closes the server's input.
+    pub fn close(&mut self) {
         drop(self.to.take());
-        self.server.0.wait().unwrap().code().unwrap()
+    }
+
+    pub fn stop_reading(&mut self) {
+        drop(self.from.take());
+    }
+
+    /// All that the server says until its end.
+    pub fn rest(&mut self) -> Vec<Value> {
+        let lines = self.from.take().unwrap().lines();
+        lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
+    }
+
+    /// The exit code, once it has ended by itself. Its input stays as it is.
+    pub fn wait(mut self) -> i32 {
+        let mut code = None;
+        until("it has ended", || {
+            code = self.server.0.try_wait().unwrap();
+            code.is_some()
+        });
+        code.and_then(|status| status.code()).unwrap()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.server.id()
     }
 }
 
@@ -137,8 +172,7 @@ fn rubbish_before_the_greeting_does_not_keep_anybody_out() {
 fn a_last_line_without_a_break_is_answered_before_the_end() {
     let world = World::new();
     let mut raw = Raw::start(&world, "");
-    let call =
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claim","arguments":{"id":"a"}}}"#;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{"what":"state"}}}"#;
     raw.to.as_mut().unwrap().write_all(call.as_bytes()).unwrap();
     drop(raw.to.take());
     assert_eq!(raw.read()["result"]["structuredContent"]["ok"], true);

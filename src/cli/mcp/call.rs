@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use claimdir::time::{parse_duration, parse_lease};
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::look;
 use super::session::{Ends, Held, Session};
 use super::tools::{Action, Call, Claim, Finish, Mail, Next, Outcome, Renew};
+use super::wire::named;
 use crate::cli::args::{self, Lane, Manner, Once, Taking, Terms, With};
 use crate::cli::command::{acquire, mail, settle};
 use crate::cli::context::Context;
@@ -21,8 +23,8 @@ use crate::cli::text::harmless;
 /// The longest wait: clients give up on an answer after a minute.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
 
-/// How often a call that waits looks whether it was called off.
-const SLICE: Duration = Duration::from_secs(1);
+/// How often a call that waits looks whether it was called off, or whether anybody is there still.
+const SLICE: Duration = Duration::from_millis(40);
 
 /// Answers a call. `None`: it was called off meanwhile, and has left nothing behind.
 pub(super) fn answer(session: &Session, id: &RequestId, call: Result<Call>) -> Option<CallToolResult> {
@@ -33,6 +35,10 @@ pub(super) fn answer(session: &Session, id: &RequestId, call: Result<Call>) -> O
     );
     let takes = matches!(&call, Ok(Call::Claim(_) | Call::Next(_)));
     let work = Work { session, id, context: &context };
+    if takes && session.is_called_off(id) {
+        session.done(id);
+        return None;
+    }
     let answer = call.and_then(|call| work.run(call));
     let mut answer = answer.unwrap_or_else(|error| Report::error(error).answer(&context));
     // Before what was just taken stands there: it may be a node that was lost before.
@@ -43,9 +49,26 @@ pub(super) fn answer(session: &Session, id: &RequestId, call: Result<Call>) -> O
             // Where that fails, its lease ends.
             let _ = give_back();
         }
+        session.done(id);
         return None;
     };
     Some(told(answer, lost))
+}
+
+/// The client throws the answer away, if it has been given or not: what the call took, or will have taken, is given back.
+pub(super) fn call_off(session: &Arc<Session>, id: &RequestId) {
+    let Some(held) = session.call_off(id) else { return };
+    let (there, asked) = (session.clone(), id.clone());
+    // Where that fails, its lease ends.
+    let back = named("claim-mcp-back", move || {
+        if let Ok(directory) = there.context().directory() {
+            let _ = directory.release(&held.id, &held.token, None);
+        }
+        there.done(&asked);
+    });
+    if back.is_err() {
+        session.done(id);
+    }
 }
 
 /// The answer in the protocol's words. A normal no is no error: it is what an agent has asked for, and acts on.
@@ -249,6 +272,7 @@ impl Work<'_> {
 
     fn mail(&self, call: Mail) -> Result<Report> {
         let Mail { action, of, payload, number, by, limit, wait, work_key, claim, receipt } = call;
+        let payload = payload.filter(|payload| action == Action::Send || !payload.is_null());
         let given = [
             ("payload", payload.is_some()),
             ("number", number.is_some()),

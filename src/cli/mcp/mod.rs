@@ -20,6 +20,8 @@
 //!   over to a call that still stands, or it is given back; and if the word comes after the answer, which the agent then throws away,
 //!   it is given back then. With a receipt it stays, unrenewed, for the retry.
 //!
+//! - So it is at the end: waits end, and what was taken for nobody is given back, so that it costs a task no attempt.
+//!
 //! Calls run in threads of their own, so that none keeps another, or the word that calls it off, from being heard.
 
 mod call;
@@ -37,20 +39,24 @@ use std::time::Duration;
 
 use claimdir::{Code, Error, Result};
 use rmcp::ServiceExt;
+use rmcp::model::RequestId;
 use rmcp::service::ServerInitializeError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::args;
 use super::context::Context;
 use super::report::Report;
 use server::Server;
 use session::Session;
-use wire::Wire;
+use wire::{Side, Wire};
 
-/// How long calls that were called off at the end may take to give back what they took.
-const LAST_WORD: Duration = Duration::from_secs(3);
+/// How long calls that are at work at the end may take to be answered, and then to give back what they took.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// Serves until the end of standard input, or SIGTERM or SIGINT; both are a clean end.
+/// Serves until the end of standard input, until nobody reads standard output, or until SIGTERM or SIGINT; all are clean
+/// ends.
 pub(crate) fn serve(args: args::Mcp, context: &Context) -> Result<Report> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().map_err(unserved)?;
@@ -64,10 +70,20 @@ pub(crate) fn serve(args: args::Mcp, context: &Context) -> Result<Report> {
 
 async fn talk(session: &Arc<Session>) -> Result<()> {
     let mut signals = Signals::listen().map_err(unserved)?;
-    let wire = Wire::start().map_err(unserved)?;
+    let (ends, mut end) = watch::channel(None);
+    let there = session.clone();
+    let on_end = move |side| {
+        // Here and now: there may be much to be heard before the end of the input is.
+        there.close();
+        ends.send_replace(Some(side));
+    };
+    let there = session.clone();
+    let unsaid = move |id: &RequestId| call::call_off(&there, id);
+    let wire = Wire::start(on_end, unsaid).map_err(unserved)?;
     let begun = tokio::select! {
         begun = Server::new(session.clone()).serve(wire) => begun,
         () = signals.told_to_stop() => return Ok(()),
+        _ = end.wait_for(|end| *end == Some(Side::Output)) => return Ok(()),
     };
     let running = match begun {
         Ok(running) => running,
@@ -77,12 +93,19 @@ async fn talk(session: &Arc<Session>) -> Result<()> {
     let stop = running.cancellation_token();
     let mut waiting = pin!(running.waiting());
     tokio::select! {
-        _ = &mut waiting => {}
+        _ = &mut waiting => return Ok(()),
         () = signals.told_to_stop() => {
+            session.close();
             stop.cancel();
-            let _ = waiting.await;
+        }
+        side = end.wait_for(Option::is_some) => {
+            // What was said before the end of the input is heard.
+            if side.is_ok_and(|side| *side == Some(Side::Output)) {
+                stop.cancel();
+            }
         }
     }
+    let _ = timeout(LAST_WORD, waiting).await;
     Ok(())
 }
 

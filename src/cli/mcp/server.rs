@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use claimdir::{Code, Error};
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
     CancelledNotificationParam, ConstString, CustomRequest, CustomResult, ErrorData, Implementation,
@@ -17,8 +18,11 @@ use super::session::Session;
 use super::tools::{self, Call};
 use super::wire::named;
 
-/// How many calls are answered at a time. More wait for their turn, and can be called off meanwhile.
-const AT_ONCE: usize = 128;
+/// How many calls are answered at a time, besides those that wait. More wait for their turn, and can be called off meanwhile.
+const AT_ONCE: usize = 64;
+
+/// How many calls with a `wait` are answered at a time. More are refused: their turn might not come within their wait.
+const WAITING: usize = 64;
 
 /// For the agent, with the tools.
 const INSTRUCTIONS: &str = "\
@@ -30,22 +34,34 @@ here, and end with this server; `lost_claims` in any answer names those you no l
 pub(super) struct Server {
     session: Arc<Session>,
     turns: Arc<Semaphore>,
+    waits: Arc<Semaphore>,
 }
 
 impl Server {
     pub(super) fn new(session: Arc<Session>) -> Server {
-        Server { session, turns: Arc::new(Semaphore::new(AT_ONCE)) }
+        let [turns, waits] = [AT_ONCE, WAITING].map(|room| Arc::new(Semaphore::new(room)));
+        Server { session, turns, waits }
     }
 
     /// Answers a call in a thread of its own. `None`: it was called off.
     async fn answer(
         &self,
         id: RequestId,
-        call: claimdir::Result<Call>,
+        mut call: claimdir::Result<Call>,
     ) -> Result<Option<CallToolResult>, ErrorData> {
         let failed =
             |why: &dyn std::fmt::Display| ErrorData::internal_error(format!("not answered: {why}"), None);
-        let turn = self.turns.clone().acquire_owned().await.map_err(|error| failed(&error))?;
+        let waits = call.as_ref().is_ok_and(Call::waits);
+        let room = waits.then(|| self.waits.clone().try_acquire_owned().ok()).flatten();
+        let turn = match room {
+            Some(room) => room,
+            None => {
+                if waits {
+                    call = Err(too_many());
+                }
+                self.turns.clone().acquire_owned().await.map_err(|error| failed(&error))?
+            }
+        };
         // From here on the thread runs: it is the thread that ends what is begun, also if nobody waits for it any more.
         self.session.begin(&id);
         let (tell, told) = oneshot::channel();
@@ -55,23 +71,16 @@ impl Server {
             drop(turn);
         };
         named("claim-mcp-call", answer).map_err(|error| {
-            self.session.hand_over(&id, None);
+            self.session.done(&id);
             failed(&error)
         })?;
         told.await.map_err(|error| failed(&error))
     }
+}
 
-    /// The client throws the answer away, if it has been given or not: what the call took, or will have taken, is given back.
-    fn call_off(&self, id: &RequestId) {
-        let Some(held) = self.session.call_off(id) else { return };
-        let session = self.session.clone();
-        // Where that fails, its lease ends.
-        let _ = named("claim-mcp-back", move || {
-            if let Ok(directory) = session.context().directory() {
-                let _ = directory.release(&held.id, &held.token, None);
-            }
-        });
-    }
+fn too_many() -> Error {
+    Error::new(Code::Contended, format!("{WAITING} calls wait here already"))
+        .hint("call without `wait`, or again once one of them is answered")
 }
 
 /// What the client is told, if it listens still.
@@ -106,7 +115,7 @@ impl ServerHandler for Server {
         tokio::select! {
             answer = self.answer(id.clone(), call) => Ok(answer?.ok_or_else(called_off)?.into()),
             () = stopped.cancelled() => {
-                self.call_off(&id);
+                call::call_off(&self.session, &id);
                 Err(called_off())
             }
         }
@@ -114,7 +123,7 @@ impl ServerHandler for Server {
 
     /// Also of a call that was answered before.
     async fn on_cancelled(&self, word: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
-        word.request_id.iter().for_each(|id| self.call_off(id));
+        word.request_id.iter().for_each(|id| call::call_off(&self.session, id));
     }
 
     /// A request that is none of the protocol's, or one whose parameters are not what it takes.

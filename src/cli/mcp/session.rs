@@ -32,7 +32,7 @@ struct State {
     /// The last token of each node that was ever held here: what is done twice is answered as the second time, and what is
     /// done with a lost claim is refused as that.
     tokens: HashMap<NodeId, Token>,
-    /// The calls that are being answered; true: called off.
+    /// The calls that are being answered, or give back what they took; true: called off.
     calls: HashMap<RequestId, bool>,
     /// What the next answer tells of, and what the last one told of.
     lost: Vec<Lost>,
@@ -97,7 +97,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call has come.
+    /// A call has come. No other that is not done has its id.
     pub(super) fn begin(&self, call: &RequestId) {
         let mut state = self.state();
         state.calls.insert(call.clone(), false);
@@ -111,7 +111,20 @@ impl Session {
         state.ended || state.calls.get(call).is_some_and(|called_off| *called_off)
     }
 
-    /// The client throws the answer away. What is to be given back, if it has been given already.
+    /// Nobody is there any more: waits end, and nothing is taken or renewed.
+    pub(super) fn close(&self) {
+        self.state().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// A call that was called off has given back what it took.
+    pub(super) fn done(&self, call: &RequestId) {
+        self.state().calls.remove(call);
+        self.changed.notify_all();
+    }
+
+    /// The client throws the answer away. What is to be given back, if it has been given already; then the call is
+    /// [`Session::done`].
     pub(super) fn call_off(&self, call: &RequestId) -> Option<Held> {
         let mut state = self.state();
         if let Some(called_off) = state.calls.get_mut(call) {
@@ -126,17 +139,17 @@ impl Session {
             held.asleep = true;
             return None;
         }
+        state.calls.insert(call.clone(), true);
         Some(state.held.remove(at))
     }
 
     /// A call is about to be answered, having taken `taken`. The claims that were lost since the last answer; `None`: it
-    /// was called off, and what it took must be given back.
+    /// was called off, and what it took must be given back before it is [`Session::done`].
     pub(super) fn hand_over(&self, call: &RequestId, taken: Option<Held>) -> Option<Vec<(String, Value)>> {
         let mut state = self.state();
-        let called_off = state.calls.remove(call).unwrap_or_default() || state.ended;
-        self.changed.notify_all();
+        let called_off = state.calls.get(call).copied().unwrap_or_default();
         if let Some(mut taken) = taken {
-            if called_off && !taken.has_receipt {
+            if (called_off || state.ended) && !taken.has_receipt {
                 return None;
             }
             taken.by = Some(call.clone());
@@ -148,6 +161,8 @@ impl Session {
         if called_off {
             return None;
         }
+        state.calls.remove(call);
+        self.changed.notify_all();
         state.last_call = Instant::now();
         let lost = std::mem::take(&mut state.lost);
         let told = lost.iter().map(Lost::told).collect();
@@ -259,12 +274,10 @@ impl Session {
         self.with(&held.token, |held| held.due = Instant::now() + (held.pace / 10).min(AGAIN));
     }
 
-    /// Nothing more is kept. Waits until the calls that are called off with this have given back what they took, for
-    /// `patience` at most.
+    /// The same, and waits until all calls have ended and have given back what they took, for `patience` at most.
     pub(super) fn end(&self, patience: Duration) {
-        let mut state = self.state();
-        state.ended = true;
-        self.changed.notify_all();
+        self.close();
+        let state = self.state();
         let _ = self.changed.wait_timeout_while(state, patience, |state| !state.calls.is_empty());
     }
 }

@@ -3,8 +3,8 @@
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use rmcp::schemars::generate::SchemaSettings;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use claimdir::{Error, Result};
@@ -19,12 +19,12 @@ pub(super) struct Claim {
     /// Wait for it so long, at most 50s
     pub(super) wait: Option<String>,
     /// Files or folders that only you may then write
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) paths: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) pools: Vec<String>,
     /// NAME=AMOUNT
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) quotas: Vec<String>,
     /// A secret made up once: the same call again gets the same answer
     pub(super) receipt: Option<String>,
@@ -76,13 +76,13 @@ pub(super) struct Finish {
 #[serde(deny_unknown_fields)]
 pub(super) struct Next {
     pub(super) queue: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) projects: Vec<String>,
     pub(super) lease: Option<String>,
     /// At most 50s
     pub(super) wait: Option<String>,
     /// Only say which
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) dry_run: bool,
     pub(super) receipt: Option<String>,
 }
@@ -123,14 +123,14 @@ pub(super) struct Look {
     /// Of check
     pub(super) token: Option<String>,
     /// Of check: may these be written?
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) paths: Vec<String>,
     /// Of list, like the next three
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) states: Vec<State>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) queues: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub(super) projects: Vec<String>,
     pub(super) owner: Option<String>,
     /// Of log: how long ago, or RFC 3339
@@ -158,6 +158,7 @@ pub(super) struct Mail {
     #[serde(rename = "box")]
     pub(super) of: Option<String>,
     /// Of send: any JSON
+    #[serde(default, deserialize_with = "or_null")]
     pub(super) payload: Option<Value>,
     /// Of ack: the last one dealt with
     pub(super) number: Option<u64>,
@@ -200,9 +201,42 @@ impl Call {
             _ => return None,
         })
     }
+
+    /// May it wait?
+    pub(super) fn waits(&self) -> bool {
+        match self {
+            Call::Claim(Claim { wait, .. })
+            | Call::Next(Next { wait, .. })
+            | Call::Mail(Mail { wait, .. }) => wait.is_some(),
+            Call::Renew(_) | Call::Finish(_) | Call::Look(_) => false,
+        }
+    }
 }
 
-fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T> {
+/// Null is nothing said, as it is of what is an `Option`.
+fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    from: D,
+) -> std::result::Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// Null is what is said.
+fn or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+/// Writes 5.0 as 5, which it is by JSON Schema.
+fn without_point(value: &mut Value) {
+    let whole = value.as_f64().filter(|number| value.is_f64() && number.fract() == 0.0);
+    if let Some(number) = whole.and_then(|number| format!("{number:.0}").parse::<i64>().ok()) {
+        *value = number.into();
+    }
+}
+
+fn read<T: DeserializeOwned>(mut arguments: JsonObject) -> Result<T> {
+    for name in ["number", "limit"] {
+        arguments.get_mut(name).into_iter().for_each(without_point);
+    }
     // As text: from a value, numbers beyond 64 bits can't be read.
     let text = Value::Object(arguments).to_string();
     serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(&text)).map_err(|error| {

@@ -1,9 +1,11 @@
 //! Messages as lines, one each way a thread: standard input can't be read without waiting, and what it waits for may
 //! never come.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use rmcp::model::{
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,7 +29,7 @@ const LONGEST: usize = 4 * MAX_BYTES as usize;
 const QUEUE: usize = 64;
 
 /// How long the last answers may take to be read once the conversation is over.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const LAST_WORD: Duration = Duration::from_millis(200);
 
 /// Standard input and output as a transport.
 pub(super) struct Wire {
@@ -34,26 +38,51 @@ pub(super) struct Wire {
     all_said: Option<oneshot::Receiver<()>>,
     /// Has the client introduced itself? Before, whatever is no request is passed over: the SDK would give up.
     begun: bool,
+    /// The requests that are to be answered. One that is called off keeps its id: no other request ever may have it.
+    open: HashSet<RequestId>,
 }
 
 enum Say {
-    Line(Vec<u8>),
+    /// With the request that it answers.
+    Line(Vec<u8>, Option<RequestId>),
     Nothing,
 }
 
+/// Which side of the conversation has ended first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Input,
+    Output,
+}
+
 impl Wire {
-    pub(super) fn start() -> io::Result<Wire> {
+    /// `on_end` is told when nobody is there any more, at once, and perhaps again; `unsaid` of each request whose answer could
+    /// not be said.
+    pub(super) fn start(
+        on_end: impl Fn(Side) + Send + Sync + 'static,
+        unsaid: impl Fn(&RequestId) + Send + 'static,
+    ) -> io::Result<Wire> {
+        let on_end = Arc::new(on_end);
+        let (input_ends, output_ends, reader_ends) = (on_end.clone(), on_end.clone(), on_end);
         let (hear, heard) = mpsc::channel(QUEUE);
         let (say, said) = mpsc::channel(QUEUE);
         let (done, all_said) = oneshot::channel();
         let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        let complain = say.clone();
-        named("claim-mcp-in", move || listen(io::stdin().lock(), &hear, &complain))?;
+        let (reader, complain) = (out.try_clone()?, say.clone());
+        named("claim-mcp-in", move || {
+            listen(io::stdin().lock(), &hear, &complain);
+            input_ends(Side::Input);
+        })?;
         named("claim-mcp-out", move || {
-            speak(out, said);
+            speak(out, said, || output_ends(Side::Output), unsaid);
             let _ = done.send(());
         })?;
-        Ok(Wire { heard, say, all_said: Some(all_said), begun: false })
+        named("claim-mcp-read", move || {
+            if no_reader(&reader) {
+                reader_ends(Side::Output);
+            }
+        })?;
+        Ok(Wire { heard, say, all_said: Some(all_said), begun: false, open: HashSet::new() })
     }
 }
 
@@ -69,14 +98,28 @@ impl Transport<RoleServer> for Wire {
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        match &message {
+            JsonRpcMessage::Response(response) => self.open.remove(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref().is_some_and(|id| self.open.remove(id)),
+            _ => false,
+        };
         let say = self.say.clone();
-        async move { say.send(Say::Line(line(&message)?)).await.map_err(|_| io::ErrorKind::BrokenPipe.into()) }
+        async move { say.send(to_say(&message)?).await.map_err(|_| io::ErrorKind::BrokenPipe.into()) }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let message = self.heard.recv().await?;
             if let JsonRpcMessage::Request(request) = &message {
+                if !self.open.insert(request.id.clone()) {
+                    // The SDK would answer one of the two.
+                    if let Ok(no) = to_say(&no(taken_id(), Some(request.id.clone()))) {
+                        let say = self.say.clone();
+                        // Not waited for here: what is received is thrown away when something else comes first.
+                        tokio::spawn(async move { say.send(no).await });
+                    }
+                    continue;
+                }
                 let is_whole = request.request.get_meta().protocol_version().is_some();
                 self.begun |= is_whole || matches!(request.request, ClientRequest::InitializeRequest(_));
                 return Some(message);
@@ -105,11 +148,35 @@ fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn speak(mut out: impl Write, mut said: mpsc::Receiver<Say>) {
-    while let Some(Say::Line(line)) = said.blocking_recv() {
-        // Whoever reads it has seen enough.
-        if out.write_all(&line).is_err() {
-            return;
+fn to_say(message: &ServerJsonRpcMessage) -> io::Result<Say> {
+    let answers = match message {
+        JsonRpcMessage::Response(response) => Some(response.id.clone()),
+        _ => None,
+    };
+    Ok(Say::Line(line(message)?, answers))
+}
+
+fn speak(mut out: impl Write, mut said: mpsc::Receiver<Say>, on_end: impl Fn(), unsaid: impl Fn(&RequestId)) {
+    let mut is_read = true;
+    while let Some(Say::Line(line, answers)) = said.blocking_recv() {
+        if is_read && out.write_all(&line).is_err() {
+            is_read = false;
+            on_end();
+        }
+        if !is_read {
+            answers.iter().for_each(&unsaid);
+        }
+    }
+}
+
+/// Waits until nobody can read `out` any more; false: that can't be known.
+fn no_reader(out: &File) -> bool {
+    loop {
+        let mut asked = [PollFd::new(out, PollFlags::empty())];
+        match poll(&mut asked, None) {
+            Ok(_) => return asked.iter().all(|it| it.revents().intersects(PollFlags::ERR | PollFlags::HUP)),
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
         }
     }
 }
@@ -122,7 +189,7 @@ fn listen(mut from: impl BufRead, hear: &mpsc::Sender<ClientJsonRpcMessage>, say
         let is_heard = match heard {
             Ok(None) => true,
             Ok(Some(message)) => hear.blocking_send(message).is_ok(),
-            Err(no) => line(&no).is_ok_and(|line| say.blocking_send(Say::Line(line)).is_ok()),
+            Err(no) => to_say(&no).is_ok_and(|no| say.blocking_send(no).is_ok()),
         };
         if !is_heard {
             return;
@@ -178,6 +245,10 @@ fn understand(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<ServerJso
 
 fn no(error: ErrorData, id: Option<RequestId>) -> Box<ServerJsonRpcMessage> {
     Box::new(ServerJsonRpcMessage::error(error, id))
+}
+
+fn taken_id() -> ErrorData {
+    ErrorData::invalid_request("another request with this id is not answered yet", None)
 }
 
 fn too_long() -> ErrorData {
