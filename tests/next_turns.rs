@@ -340,14 +340,14 @@ fn what_another_is_just_taking_is_left_to_it_as_long_as_there_is_something_else(
     let options = Options { sync: false, ..Options::default() };
     let store = FileStore::open(scratch.path(), options, host.clone()).unwrap();
     let directory = Directory::over(Arc::new(store), host.clone());
-    for task in ["a", "b", "c", "d"] {
-        directory.submit(&id(task), &Submission::by("s")).unwrap().unwrap();
+    for (task, priority) in [("a", 5), ("b", 5), ("c", 5), ("d", 5), ("e", 9)] {
+        directory.submit(&id(task), &Submission::by("s").priority(priority).unwrap()).unwrap().unwrap();
     }
     // As a process has it that is writing what is to become a's record.
     let hash = |text: &str, length| blake3::hash(text.as_bytes()).to_hex()[..length].to_owned();
-    let begun = |task: &str| {
+    let begun = |task: &str, random: u64| {
         let (clock, now) = (hash("boot t", 8), host.now().mono_ms * 1_000_000);
-        let name = format!("tmp.{}.{clock}{now:016x}{:016x}", hash(&format!("{task}.claim"), 32), 7);
+        let name = format!("tmp.{}.{clock}{now:016x}{random:016x}", hash(&format!("{task}.claim"), 32));
         fs::write(scratch.path().join(".store/intents").join(name), "{").unwrap();
     };
     let next = || {
@@ -356,14 +356,20 @@ fn what_another_is_just_taking_is_left_to_it_as_long_as_there_is_something_else(
         lease.leave();
         taken
     };
-    begun("a");
+    let (taking, noting) = (7, 8);
+    begun("a", taking);
     assert_eq!(next(), id("b"));
     host.pass(11);
     assert_eq!(next(), id("a"), "it has had its moment");
-    begun("d");
-    begun("c");
-    assert_eq!(next(), id("c"), "nobody waits for it if there is nothing else");
+    begun("d", taking);
+    begun("c", taking);
+    assert_eq!(next(), id("c"), "nobody waits for it, and no other priority comes before it");
     assert_eq!(next(), id("d"));
+    for task in ["f", "g"] {
+        directory.submit(&id(task), &Submission::by("s")).unwrap().unwrap();
+    }
+    begun("f", noting);
+    assert_eq!(next(), id("f"), "who only notes something does not take it");
 }
 
 #[test]

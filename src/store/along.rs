@@ -14,19 +14,14 @@ pub struct Along {
     pub remove: Vec<Key>,
 }
 
-/// [`Store::replace_along`] by one call after the other.
+/// [`Store::replace_along`] by one call after the other, `swap` among them.
 pub(crate) fn one_by_one(
     store: &(impl Store + ?Sized),
-    key: &Key,
-    expected: Option<&[u8]>,
-    new: &[u8],
     along: &Along,
+    swap: impl FnOnce() -> Result<Replaced>,
 ) -> Result<Replaced> {
     let put = along.put.iter().try_for_each(|hint| store.hint(hint));
-    let replaced = put.and_then(|()| match expected {
-        Some(expected) => store.replace(key, expected, new),
-        None => make_whole(store, key, new),
-    });
+    let replaced = put.and_then(|()| swap());
     match &replaced {
         // What can't be done now, whoever meets the hint that is left does.
         Ok(Replaced::Done) => {
@@ -40,11 +35,19 @@ pub(crate) fn one_by_one(
     replaced
 }
 
-/// Makes a cell with its first contents.
-fn make_whole(store: &(impl Store + ?Sized), key: &Key, bytes: &[u8]) -> Result<Replaced> {
-    match store.publish(key, bytes) {
-        Ok(true) => Ok(Replaced::Done),
-        Ok(false) => store.read(key).map(Replaced::Changed),
-        Err(error) => Ok(Replaced::Unknown(error)),
+/// Replaces a cell, or makes it with its first contents.
+pub(crate) fn swap(
+    store: &(impl Store + ?Sized),
+    key: &Key,
+    expected: Option<&[u8]>,
+    new: &[u8],
+) -> Result<Replaced> {
+    match expected {
+        Some(expected) => store.replace(key, expected, new),
+        None => match store.publish(key, new) {
+            Ok(true) => Ok(Replaced::Done),
+            Ok(false) => store.read(key).map(Replaced::Changed),
+            Err(error) => Ok(Replaced::Unknown(error)),
+        },
     }
 }

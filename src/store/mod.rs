@@ -116,7 +116,7 @@ pub trait Store: Send + Sync {
         new: &[u8],
         along: &Along,
     ) -> Result<Replaced> {
-        along::one_by_one(self, key, expected, new, along)
+        along::one_by_one(self, along, || along::swap(self, key, expected, new))
     }
 
     /// Do a swap and what goes with it happen in one step, all or nothing?
@@ -124,8 +124,8 @@ pub trait Store: Send + Sync {
         false
     }
 
-    /// Is another just replacing this cell, as far as that can be told at once? A hint, for who can do something else
-    /// instead.
+    /// Is another just replacing this cell and putting hints along, as whoever takes a task does? As far as that can be
+    /// told at once: a hint, for who can take something else instead.
     fn is_in_hand(&self, key: &Key) -> Result<bool> {
         let _ = key;
         Ok(false)

@@ -30,8 +30,10 @@ pub(super) struct Walk<'a> {
     pub(super) lost: bool,
     /// What was passed by although it may come up: its hint is ahead of its record.
     pub(super) passed_by: HashSet<(NodeId, Option<WriteId>)>,
-    /// Those that others were just taking, who mostly get them: left to the end of the walk.
+    /// Those that others were just taking, who mostly get them: left to the end of those of their priority.
     in_hand: Vec<Turn>,
+    /// Lists in which nothing was due, and by when.
+    not_due: Vec<(String, i64)>,
     /// What was found to be in the way of others: all that stand there are refused.
     pub(super) closed: HashSet<String>,
     pub(super) nothing: Nothing,
@@ -77,6 +79,7 @@ impl<'a> Walk<'a> {
             lost: false,
             passed_by: HashSet::new(),
             in_hand: Vec::new(),
+            not_due: Vec::new(),
             closed: HashSet::new(),
             nothing: Nothing::default(),
         }
@@ -170,8 +173,12 @@ impl<'a> Walk<'a> {
                     return Ok(Some(taken));
                 }
             }
+            if let Some(taken) = self.take_in_hand(take)? {
+                return Ok(Some(taken));
+            }
         }
-        self.take_in_hand(take)
+        self.look_forward()?;
+        Ok(None)
     }
 
     /// Takes the first of those that were left to others who did not get them.
@@ -229,13 +236,43 @@ impl<'a> Walk<'a> {
                 // Of another boot's time nothing is known here: those are all looked at.
                 let until = (clock == self.clock).then(|| self.directory.host.now().mono_ms);
                 let folder = format!("{priority}/{project}/{}/{clock}", hint::TIMED);
-                if until.is_none() {
-                    self.read_ahead(&folder)?;
+                match until {
+                    Some(until) if !self.may_be_due(&folder, until)? => self.not_due.push((folder, until)),
+                    Some(_) => runs.push(Run::listed(folder, until)),
+                    None => {
+                        self.read_ahead(&folder)?;
+                        runs.push(Run::listed(folder, until));
+                    }
                 }
-                runs.push(Run::listed(folder, until));
             }
         }
         Ok(runs)
+    }
+
+    /// Can anything in this list of timed hints be due? Told by the names of its folders, and not by those of the hints:
+    /// of many that are held for an hour each there are some hundred in the first folder.
+    fn may_be_due(&self, folder: &str, until: i64) -> Result<bool> {
+        if self.glimpse.is_some() {
+            return Ok(true); // the first ones are known already
+        }
+        let mut folder = folder.to_owned();
+        for bound in hint::timed_folders(until) {
+            match self.parts(&folder)?.first() {
+                Some(first) if *first == bound => folder = format!("{folder}/{bound}"),
+                first => return Ok(first.is_some_and(|first| *first < bound)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Nothing was taken: when will the first of those come up that are not due?
+    fn look_forward(&mut self) -> Result<()> {
+        for (folder, until) in std::mem::take(&mut self.not_due) {
+            if Run::listed(folder, Some(until)).peek(self)?.is_some() {
+                self.lost = true; // put since
+            }
+        }
+        Ok(())
     }
 
     /// Of all lists' first ones the one that has waited longest.

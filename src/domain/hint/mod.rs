@@ -27,7 +27,7 @@ use super::record::{Claim, Moment, Name, Node, State, Task};
 use super::standing::Facts;
 use crate::host::Place;
 use crate::id::NodeId;
-pub(crate) use name::{PARKED, TIMED, UP, is_of, parked};
+pub(crate) use name::{PARKED, TIMED, UP, is_of, parked, timed_folders};
 pub(crate) use obstacle::obstacle;
 
 /// The folder of all that one queue's workers look at.

@@ -67,6 +67,14 @@ fn time(shifts: &[(u32, u64)], ms: i64) -> String {
     format!("{text}{ms:012x}")
 }
 
+/// The folders, each in the one before, in which a hint stands that is timed for `mono_ms`. Of two moments the earlier has
+/// the lower folder at the first place where they differ.
+pub(crate) fn timed_folders(mono_ms: i64) -> impl Iterator<Item = String> {
+    let time = time(&HELD, mono_ms);
+    let folders: Vec<String> = time.split('/').take(HELD.len()).map(str::to_owned).collect();
+    folders.into_iter()
+}
+
 fn leaf(mark: &Mark) -> String {
     format!("{}~{:x}-{:016x}", natural(&mark.id), mark.version, mark.random)
 }
@@ -172,6 +180,8 @@ mod tests {
         }
         let when = When::Timed { clock, mono_ms: 77_777, wall_ms: 1_700_000_000_000 };
         let name = of(&task(None), &when, &mark);
+        let folders: Vec<String> = timed_folders(77_777).collect();
+        assert!(name.contains(&format!("/0123456789abcdef/{}/0000", folders.join("/"))), "{name}");
         assert_eq!((mark_of(&name), when_of(&name)), (Some(mark.clone()), Some(when)));
         assert_eq!(mark_of(&bound(&task(None), &mark)), Some(mark.clone()));
         let aside = parked(&task(Some("parked")), &mark, "pool=a%2Fb", 1 << 40, 3);

@@ -12,7 +12,8 @@ use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::id::NodeId;
 use crate::store::{
-    Finding, Key, Logged, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch, parts_by_listing,
+    Along, Finding, Key, Logged, MAX_CELL_BYTES, Measured, Prefix, Replaced, Store, Watch, along,
+    parts_by_listing,
 };
 
 /// How often a name is tried whose folder was removed by others. Each time takes one of their calls at just the
@@ -276,7 +277,21 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn replace(&self, key: &Key, expected: &[u8], new: &[u8]) -> Result<Replaced> {
-        self.swap(&Self::path_of(key), expected, new)
+        self.swap(&Self::path_of(key), expected, new, false)
+    }
+
+    fn replace_along(
+        &self,
+        key: &Key,
+        expected: Option<&[u8]>,
+        new: &[u8],
+        along: &Along,
+    ) -> Result<Replaced> {
+        let is_taking = !along.put.is_empty();
+        along::one_by_one(self, along, || match expected {
+            Some(expected) => self.swap(&Self::path_of(key), expected, new, is_taking),
+            None => along::swap(self, key, None, new),
+        })
     }
 
     fn is_in_hand(&self, key: &Key) -> Result<bool> {
@@ -294,7 +309,7 @@ impl<F: Files> Store for FileStore<F> {
     fn publish(&self, key: &Key, bytes: &[u8]) -> Result<bool> {
         let path = Self::path_of(key);
         let key = intent::key_hash(&path);
-        let staged = self.stage(&key, bytes)?.staged(&key);
+        let staged = self.stage(intent::Stamp::new(self.host.as_ref())?, &key, bytes)?.staged(&key);
         let published = self.publish_staged(&staged, &path);
         self.withdraw(&staged);
         let published = published?;

@@ -1,8 +1,8 @@
 //! Names in `intents/`.
 //!
 //! `tmp.<key>.<stamp>` is being written, `<key>.<stamp>` is announced. A stamp is a mark of the clock that counted it,
-//! the monotonic time in nanoseconds, and 64 random bits: no name is used twice, and it tells who came first and
-//! what is left over. Only courtesy and tidiness read it, so a stamp that lies does no harm: removing an intent
+//! the monotonic time in nanoseconds, and 63 random bits and one that says whether a task is being taken: no name is
+//! used twice, and it tells who came first and what is left over. Only courtesy and tidiness read it, so a stamp that lies does no harm: removing an intent
 //! is always safe.
 
 use std::time::Duration;
@@ -40,9 +40,15 @@ pub(super) struct Stamp(String);
 
 impl Stamp {
     pub(super) fn new(host: &dyn Host) -> Result<Stamp> {
+        Stamp::of_change(host, false)
+    }
+
+    /// The last of the random bits says whether it `is_taking` what is changed.
+    pub(super) fn of_change(host: &dyn Host, is_taking: bool) -> Result<Stamp> {
         let place = host.place();
         let clock = blake3::hash(format!("{} {}", place.boot, place.time_namespace).as_bytes()).to_hex();
-        let (clock, random) = (clock.get(..CLOCK).unwrap_or_default(), host.random()? as u64);
+        let (clock, random) =
+            (clock.get(..CLOCK).unwrap_or_default(), host.random()? as u64 & !1 | u64::from(is_taking));
         Ok(Stamp(format!("{clock}{:016x}{random:016x}", host.mono_ns())))
     }
 
@@ -76,6 +82,10 @@ impl Stamp {
         self < mine && self.is_fresh(mine, mono_ns, moment)
     }
 
+    pub(super) fn is_taking(&self) -> bool {
+        self.number(CLOCK + TIME) & 1 == 1
+    }
+
     /// Was it made less than `moment` ago?
     pub(super) fn is_fresh(&self, clock_of: &Stamp, mono_ns: u64, moment: Duration) -> bool {
         self.age(clock_of, mono_ns).is_some_and(|age| age < moment)
@@ -85,7 +95,7 @@ impl Stamp {
     pub(super) fn is_leftover(&self, mine: &Stamp, mono_ns: u64) -> bool {
         match self.age(mine, mono_ns) {
             Some(age) => age > LEFTOVER,
-            None => mine.number(CLOCK + TIME).is_multiple_of(SWEEPERS),
+            None => (mine.number(CLOCK + TIME) >> 1).is_multiple_of(SWEEPERS),
         }
     }
 
@@ -133,11 +143,11 @@ mod tests {
     #[test]
     fn what_is_old_is_left_over() {
         let minute = 60_000_000_000;
-        let mine = stamp("aaaaaaaa", minute, 1);
+        let mine = stamp("aaaaaaaa", minute, 2);
         assert!(stamp("aaaaaaaa", 0, 5).is_leftover(&mine, minute + 1));
         assert!(!stamp("aaaaaaaa", 0, 5).is_leftover(&mine, minute));
         assert!(!stamp("bbbbbbbb", 0, 5).is_leftover(&mine, minute + 1), "another clock's age is unknown");
-        assert!(stamp("bbbbbbbb", 0, 5).is_leftover(&stamp("aaaaaaaa", minute, 64), minute + 1));
+        assert!(stamp("bbbbbbbb", 0, 5).is_leftover(&stamp("aaaaaaaa", minute, 128), minute + 1));
         assert_eq!(Stamp::of("tmp.zz"), None);
     }
 }

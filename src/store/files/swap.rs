@@ -38,14 +38,14 @@ use crate::testing::fault;
 const COURTESY: Duration = Duration::from_millis(10);
 
 impl<F: Files> FileStore<F> {
-    /// Replaces the bytes of the cell at `path`.
-    pub(super) fn swap(&self, path: &str, expected: &[u8], new: &[u8]) -> Result<Replaced> {
+    /// Replaces the bytes of the cell at `path`. If that `is_taking` it, its intent says so.
+    pub(super) fn swap(&self, path: &str, expected: &[u8], new: &[u8], is_taking: bool) -> Result<Replaced> {
         #[cfg(feature = "testing")]
         if let Some(broken) = self.mutant(path, expected, new) {
             return broken;
         }
         let key = intent::key_hash(path);
-        let stamp = self.stage(&key, new)?;
+        let stamp = self.stage(Stamp::of_change(self.host.as_ref(), is_taking)?, &key, new)?;
         let (staged, mine) = (stamp.staged(&key), stamp.announced(&key));
         match self.files.rename(&staged, &mine) {
             Ok(()) => {}
@@ -89,11 +89,10 @@ impl<F: Files> FileStore<F> {
     }
 
     /// Writes `bytes` under a name of its own, which says for which key.
-    pub(super) fn stage(&self, key: &str, bytes: &[u8]) -> Result<Stamp> {
+    pub(super) fn stage(&self, stamp: Stamp, key: &str, bytes: &[u8]) -> Result<Stamp> {
         if !self.whole.load(Ordering::Relaxed) {
             layout::make(self)?; // whoever began it may have been stopped
         }
-        let stamp = Stamp::new(self.host.as_ref())?;
         let staged = stamp.staged(key);
         let written = match self.files.write(&staged, bytes, self.sync) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -125,7 +124,7 @@ impl<F: Files> FileStore<F> {
         Ok(rivals)
     }
 
-    /// Is another just changing the cell at `path`?
+    /// Is another just taking the cell at `path`?
     pub(super) fn is_in_hand(&self, path: &str) -> Result<bool> {
         let names = self.files.list(intent::FOLDER);
         let names = match names {
@@ -137,10 +136,10 @@ impl<F: Files> FileStore<F> {
         }
         let (key, mine) = (intent::key_hash(path), Stamp::new(self.host.as_ref())?);
         let now = self.host.mono_ns();
-        Ok(names
-            .iter()
-            .filter(|entry| intent::is_of(&entry.name, &key))
-            .any(|entry| Stamp::of(&entry.name).is_some_and(|stamp| stamp.is_fresh(&mine, now, COURTESY))))
+        Ok(names.iter().filter(|entry| intent::is_of(&entry.name, &key)).any(|entry| {
+            Stamp::of(&entry.name)
+                .is_some_and(|stamp| stamp.is_taking() && stamp.is_fresh(&mine, now, COURTESY))
+        }))
     }
 
     /// Removes the others' intents. One that can't be is an error.

@@ -80,7 +80,8 @@ impl<F: Files> FileStore<F> {
 
     fn staged(&self, path: &str, bytes: &[u8]) -> Result<String> {
         let key = intent::key_hash(path);
-        Ok(self.stage(&key, bytes)?.staged(&key))
+        let stamp = intent::Stamp::new(self.host.as_ref())?;
+        Ok(self.stage(stamp, &key, bytes)?.staged(&key))
     }
 
     fn changed(&self, path: &str, expected: &[u8]) -> Result<Option<Replaced>> {
