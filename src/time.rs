@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use jiff::fmt::temporal::Pieces;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
 use crate::error::{Error, Result};
@@ -70,6 +71,10 @@ pub fn parse_when(text: &str) -> Result<When> {
         return Ok(When::At(at));
     }
     parse_duration(text).map(When::In).map_err(|_| {
+        if is_rfc3339(text) {
+            let last = rfc3339_seconds(i64::MAX);
+            return Error::usage(format!("too late: {text}; the latest moment that can be named is {last}"));
+        }
         Error::usage(format!("not a moment: {text:?}; write it like 30s, 1h30m, or 2026-11-29T13:17:38Z"))
     })
 }
@@ -87,6 +92,11 @@ pub fn rfc3339_seconds(wall_ms: i64) -> String {
 /// Reads an RFC 3339 time; milliseconds since 1970.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(|t| t.as_millisecond())
+}
+
+/// Is it written as one, whether or not it can be told?
+fn is_rfc3339(text: &str) -> bool {
+    Pieces::parse(text).is_ok_and(|pieces| pieces.time().is_some() && pieces.offset().is_some())
 }
 
 fn clamped(wall_ms: i64) -> Timestamp {
@@ -157,6 +167,19 @@ mod tests {
         for text in ["", "soon", "-2s", "2026-11-29", "13:17:38"] {
             assert!(parse_when(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn says_which_moment_is_the_latest() {
+        let latest = "9999-12-30T22:00:00Z";
+        assert!(parse_when(latest).is_ok());
+        for late in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59+01:00", "9999-12-30T22:00:01Z"] {
+            let said = parse_when(late).unwrap_err().to_string();
+            assert!(said.contains(latest) && !said.contains("not a moment"), "{said}");
+        }
+        assert!(parse_when("0000-01-01T00:00:00Z").is_ok());
+        let said = parse_when("9999-12-31T23:59:59").unwrap_err().to_string();
+        assert!(said.starts_with("not a moment"), "{said}");
     }
 
     #[test]

@@ -66,6 +66,10 @@ fn a_path_is_refused_while_another_holds_it_and_free_afterwards() {
     repo.say("main", "alice", &format!("release a --token {token}"));
     silent(&repo.say("side", "bob", "guard path src/a.rs"));
     assert_eq!(repo.say("side", "bob", "guard path").exit, 2);
+    for paths in [&[""][..], &["docs", ""], &["", "docs"]] {
+        let empty = said(repo.claim("side", "bob", &["guard", "path"]).args(paths));
+        assert_eq!((empty.exit, empty.out.as_str()), (2, ""), "{paths:?}: {empty:?}");
+    }
 }
 
 #[test]

@@ -45,6 +45,33 @@ fn the_same_key_and_request_gets_the_old_answer_and_writes_nothing() {
 }
 
 #[test]
+fn a_retried_add_is_answered_as_the_first_time() {
+    let world = World::new();
+    world.say("add there --input 1 --title T");
+    for line in [
+        "add r1 --receipt k1",
+        "add --input 2 --receipt k2",
+        "add --input 3 --work-key w --receipt k3",
+        "add there --input 1 --title U --priority 3 --subscriber s --receipt k4",
+    ] {
+        let mut first: Value = world.json(line).expect(0);
+        let before = world.snapshot();
+        let again: Value = world.json(line).expect(0);
+        assert_eq!((&first["replay"], &again["replay"]), (&json!(false), &json!(true)), "{line}");
+        first["replay"] = json!(true);
+        assert_eq!(first, again, "{line}");
+        let said = world.say(line);
+        let word = if first["existing"] == true { "EXISTS" } else { "ADDED" };
+        assert!(said.line().starts_with(word) && said.line().ends_with(" (replay)"), "{said:?}");
+        assert_eq!(world.snapshot(), before, "a replay writes nothing: {line}");
+    }
+    let directory = over(Arc::new(Memory::default())).with_receipt(key("k"));
+    let submitted = |_| directory.submit(&id("n"), &Submission::by("a")).unwrap().unwrap();
+    let told = [1, 2].map(submitted).map(|it| (it.existing, it.replay));
+    assert_eq!(told, [(false, false), (false, true)]);
+}
+
+#[test]
 fn the_same_key_and_another_request_is_refused_with_both_fingerprints() {
     let world = World::new();
     world.say("acquire n --owner a --receipt k");

@@ -524,6 +524,14 @@ pub(crate) fn tell(bytes: &[u8]) -> io::Result<()> {
     stdout()?.write_all(bytes)
 }
 
+/// The same for a reader that may have seen enough before the end.
+pub(crate) fn offer(bytes: &[u8]) -> io::Result<()> {
+    match tell(bytes) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        told => told,
+    }
+}
+
 fn stdout() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
@@ -543,8 +551,7 @@ pub(crate) fn usage(error: &clap::Error, of_run: bool) -> ExitCode {
         |option: &str| std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == option);
     let json = given("--json");
     if asked_for {
-        let told = tell(error.to_string().as_bytes());
-        let failed = told.is_err_and(|e| e.kind() != io::ErrorKind::BrokenPipe);
+        let failed = offer(error.to_string().as_bytes()).is_err();
         return ExitCode::from(if failed { Code::StoreUnavailable.exit() } else { 0 });
     }
     let text = error.to_string();

@@ -39,7 +39,7 @@ impl Directory {
         };
         let id = self.stands_for(request, key)?;
         Ok(match self.submit_with(&id, request, input)? {
-            Ok(submitted) => Ok(Submitted { replay: submitted.existing, ..submitted }),
+            Ok(submitted) => Ok(Submitted { replay: submitted.replay || submitted.existing, ..submitted }),
             Err(refusal) if refusal.reason == Reason::OtherInput => Err(refusal.because(Reason::OtherWork)),
             Err(refusal) => Err(refusal),
         })

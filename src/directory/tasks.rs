@@ -60,7 +60,7 @@ impl Directory {
         let answer = self.submit_content(id, request, &content);
         let answer = self.unless_named(&content, answer, |submitted| &submitted.node)?;
         let Ok(submitted) = &answer else { return Ok(answer) };
-        if submitted.existing {
+        if submitted.existing || submitted.replay {
             self.store.confirm(&Key::Node(id.clone()))?;
         } else if let Some(scope) = self.scope_halt(id)? {
             // Whoever cancelled it may have looked before this task was there.

@@ -220,10 +220,13 @@ impl Recorded for Acquired {
 
 impl Recorded for Submitted {
     fn rest(&self) -> Value {
-        Value::Null
+        json!({"existing": self.existing, "differing": self.differing})
     }
 
-    fn restore(node: Node, _rest: &Value) -> Submitted {
-        Submitted { node, existing: true, differing: Vec::new(), replay: true }
+    fn restore(node: Node, rest: &Value) -> Submitted {
+        let existing = rest["existing"].as_bool().unwrap_or_default();
+        let names = rest["differing"].as_array().into_iter().flatten();
+        let differing = names.filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        Submitted { node, existing, differing, replay: true }
     }
 }

@@ -231,7 +231,7 @@ impl Submission {
 
     /// The options that differ from those of the task that is there already. A moment that was named as a time from
     /// now is another one each time.
-    fn differing(&self, node: &Node, task: &Task) -> Vec<&'static str> {
+    fn differing(&self, node: &Node, task: &Task) -> Vec<String> {
         let same_moment = |asked: Option<When>, there: Option<&Moment>| match (asked, there) {
             (Some(When::At(at)), Some(there)) => at == there.wall_ms,
             (asked, there) => asked.is_some() == there.is_some(),
@@ -252,7 +252,7 @@ impl Submission {
             ("deadline", same_moment(self.deadline, task.deadline.as_ref())),
             ("not-before", node.generation > 0 || same_moment(self.not_before, delay)),
         ];
-        same.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect()
+        same.iter().filter(|(_, same)| !same).map(|(name, _)| (*name).to_owned()).collect()
     }
 }
 
@@ -261,10 +261,10 @@ impl Submission {
 pub struct Submitted {
     /// The record.
     pub node: Node,
-    /// Was the task there already, in whatever state?
+    /// Was the task there already, in whatever state? Of a replay with a receipt: was it, when it was first submitted?
     pub existing: bool,
     /// Options that differ from those of the task that was there; they changed nothing.
-    pub differing: Vec<&'static str>,
+    pub differing: Vec<String>,
     /// Did an earlier call of the same request submit it?
     pub replay: bool,
 }
@@ -305,7 +305,7 @@ fn found(
     node: &Node,
     facts: &Facts<'_>,
     request: &Submission,
-    differing: Vec<&'static str>,
+    differing: Vec<String>,
     write: WriteId,
 ) -> Step<Submitted> {
     let mut next = ended_by_time(node, facts, write);

@@ -12,6 +12,7 @@
 mod config;
 mod explicit;
 mod git;
+mod overlap;
 mod owner;
 mod tree;
 

@@ -318,3 +318,19 @@ fn records_alone_tell_what_they_keep() {
     assert!(words[1].starts_with("bob, attempt 2") && words[1].ends_with("completed"), "{words:?}");
     assert!(bars(row(&page, "held"))[0].0.starts_with("carol, attempt 1, generation 1"));
 }
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_no_page_with_an_error() {
+    let world = World::new();
+    world.say("add t");
+    for line in ["report --html -", "list", "list --json", "show t", "graph", "log"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = world.claim();
+        command.args(line.split(' ')).stdout(writer).stderr(std::process::Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+    }
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    assert_eq!(said(world.claim().args(["report", "--html", "-"]).stdout(full)).exit, 6);
+}

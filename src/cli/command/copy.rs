@@ -1,5 +1,7 @@
 //! `claim copy`.
 
+use std::path::Path;
+
 use claimdir::{Code, Error, NodeId, Result, locate};
 use serde_json::json;
 
@@ -14,6 +16,12 @@ pub(crate) fn run(args: args::Copy, context: &Context) -> Result<Report> {
     if !from.exists {
         let message = format!("there is no claim directory at {}", from.path.display());
         return Err(Error::new(Code::NoStore, message));
+    }
+    if from.overlaps(&to) {
+        let shown = |place: &Path| harmless(&place.to_string_lossy()).into_owned();
+        let (from, to) = (shown(&from.path), shown(&to.path));
+        let message = format!("{from} can't be copied to {to}: they are one, or one is in the other");
+        return Err(Error::usage(message).hint("copy to a place apart from it"));
     }
     let (source, target) = (context.open(&from)?, context.open(&to)?);
     let copied = match source.copy_to(&target, args.live)? {

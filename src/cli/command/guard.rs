@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-use claimdir::{Refusal, Result, Token};
+use claimdir::{Error, Refusal, Result, Token};
 use serde_json::{Value, json};
 
 use super::settle::shown;
@@ -27,6 +27,9 @@ pub(crate) fn run(command: Guard, context: &Context) -> Result<Report> {
     let late = || noted(allowed().note("claim guard: not decided within a second; allowed".to_owned()));
     let token = match &command {
         Guard::Path(args) => {
+            if args.files.iter().any(|file| file.is_empty()) {
+                return Err(Error::usage("a file's name is empty; the current folder is `.`"));
+            }
             args.token.as_deref().filter(|token| !token.is_empty()).map(shown).transpose()?
         }
         _ => judge::shown_token(),

@@ -97,10 +97,11 @@ fn shown(of: &MailName, reader: &MailName, page: &Page) -> Report {
     let (of, reader) = (shell_word(of.as_str()), shell_word(reader.as_str()));
     let hint = format!("once they are dealt with: claim mail ack --as {reader} -- {of} {last}");
     let report = Report::yes(String::new(), fields).lines(page.messages.iter().map(message_line).collect());
-    match page.replay {
+    let report = match page.replay {
         true => report.note("this page was handed out before (replay)".to_owned()),
-        false => report.hint(hint),
-    }
+        false => report,
+    };
+    report.hint(hint)
 }
 
 fn message_line(message: &Message) -> String {

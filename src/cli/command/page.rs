@@ -10,7 +10,7 @@ use super::log::since_ms;
 use crate::cli::args;
 use crate::cli::context::Context;
 use crate::cli::page::{Author, page};
-use crate::cli::report::{Report, put_in_place, tell};
+use crate::cli::report::{Report, offer, put_in_place};
 use crate::cli::text::harmless;
 
 pub(crate) fn run(args: args::Page, context: &Context) -> Result<Report> {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: args::Page, context: &Context) -> Result<Report> {
     match file {
         Some(file) => put_in_place(file, text.as_bytes())?,
         None => {
-            tell(text.as_bytes()).map_err(|e| Error::io("write", Path::new("standard output"), e))?;
+            offer(text.as_bytes()).map_err(|e| Error::io("write", Path::new("standard output"), e))?;
             report = report.aside();
         }
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::args;
 use crate::cli::context::Context;
-use crate::cli::report::{Report, tell};
+use crate::cli::report::{Report, offer};
 use crate::cli::setup::{Planned, Wanted, plan};
 use crate::cli::text::harmless;
 
@@ -51,7 +51,7 @@ fn printed(planned: &[Planned], context: &Context) -> Report {
     }
     let names = planned.iter().map(|file| harmless(&file.path.to_string_lossy()).into_owned());
     let report = names.fold(Report::raw(Vec::new()), Report::note);
-    match tell(planned.iter().map(text).collect::<String>().as_bytes()) {
+    match offer(planned.iter().map(text).collect::<String>().as_bytes()) {
         Ok(()) => report,
         Err(_) => report.exiting(Code::StoreUnavailable.exit()),
     }

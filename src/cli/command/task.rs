@@ -66,12 +66,11 @@ pub(crate) fn add(args: args::Add, context: &Context) -> Result<Report> {
 fn added(submitted: &Submitted) -> Report {
     let node = &submitted.node;
     let id = harmless(node.id.as_str());
-    let line = match submitted.existing {
-        false => format!("ADDED {id} version={}", node.version),
-        true => {
-            format!("EXISTS {id} {} version={}{}", node.state.name(), node.version, again(submitted.replay))
-        }
+    let what = match submitted.existing {
+        false => format!("ADDED {id}"),
+        true => format!("EXISTS {id} {}", node.state.name()),
     };
+    let line = format!("{what} version={}{}", node.version, again(submitted.replay));
     let mut fields = claim_fields(node);
     let task = node.task.as_ref();
     let deadline = task.and_then(|task| task.deadline.as_ref());

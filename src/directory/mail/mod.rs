@@ -7,8 +7,8 @@
 //! ```
 //!
 //! - **Numbers have no gap.** A sender publishes under a number only after it has seen the one before taken, and
-//!   what is taken stays so until it is not above the floor. So the end is found by galloping from the head, however
-//!   far behind that is.
+//!   what is taken stays so until it is not above the floor. So the end is found by listing from the head, and by
+//!   galloping where that is far behind. Where a message was deleted from outside its number stays free.
 //! - **The floor goes first.** A pruner swaps its floor into the head before it removes anything. Hence a sender that
 //!   found a number free since its message had been pruned meets the floor when it looks at the head again.
 //! - **A reader joins by swapping the head** while its cursor is empty: a pruner that has not seen the cursor loses
@@ -32,6 +32,9 @@ const FOLDER: u64 = 100;
 
 /// The head is moved on when it is this far behind.
 const STRIDE: u64 = 8;
+
+/// How many messages are listed to find the last one. The head is seldom so far behind.
+const LISTED: usize = 4 * STRIDE as usize;
 
 /// A cell as it was read: its bytes, if it is there, and what they say.
 struct Cell<T> {
@@ -174,6 +177,23 @@ impl Directory {
 
     fn is_taken(&self, of: &MailName, number: u64) -> Result<bool> {
         Ok(self.store.read(&message_key(of, number)?)?.is_some())
+    }
+
+    /// The first number that was never given out, by what stands there: above `taken`, and above every message that
+    /// is there, also where one before it was deleted from outside. Its number is not used again, or readers that
+    /// were handed it would pass the next one by.
+    fn end(&self, of: &MailName, mut taken: u64) -> Result<u64> {
+        let folder = messages_folder(of);
+        let mut after = message_key(of, taken)?;
+        loop {
+            let found = self.store.list(&Prefix::Internal(&folder), Some(after.name()), LISTED)?;
+            taken = found.iter().filter_map(|key| number_of(of, key)).fold(taken, u64::max);
+            let Some(listed) = found.into_iter().nth(LISTED - 1) else { return Ok(taken + 1) };
+            // The head is far behind.
+            taken = self.first_free(of, taken)? - 1;
+            let there = message_key(of, taken)?;
+            after = if listed.name() > there.name() { listed } else { there };
+        }
     }
 
     /// The first free number above `taken`, which is taken or not above the floor: a gallop, then halves.

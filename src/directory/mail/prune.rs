@@ -46,7 +46,7 @@ impl Directory {
         let mut readers: Vec<Cursor> =
             self.cursors(&head.of)?.into_iter().filter_map(|cell| cell.says).collect();
         readers.sort_by(|a, b| a.reader.cmp(&b.reader));
-        let last = self.first_free(&head.of, head.last.max(head.floor))? - 1;
+        let last = self.end(&head.of, head.last.max(head.floor))? - 1;
         Ok(Mailbox { name: head.of.clone(), last, floor: head.floor, readers })
     }
 

@@ -81,7 +81,7 @@ impl Directory {
     fn send_new(&self, to: &MailName, letter: &Letter) -> Result<MailAnswer<Sent>> {
         let mut taken = start(&self.open_box(to)?);
         for round in 0..ROUNDS {
-            let number = self.first_free(to, taken)?;
+            let number = self.end(to, taken)?;
             match self.try_number(to, letter, number, None)? {
                 Tried::Mine(sent) => return Ok(Ok(sent)),
                 Tried::Refused(refusal) => return Ok(Err(refusal)),
@@ -120,7 +120,7 @@ impl Directory {
                 }
                 Some(Sending { state: SendingState::Pinned, .. }) | None => start(&self.open_box(to)?),
             };
-            let aim = SendingState::Aims(self.first_free(to, taken)?);
+            let aim = SendingState::Aims(self.end(to, taken)?);
             let next = self.encode_sending(&once.request.fingerprint, aim)?;
             self.swap_cell(key, bytes.as_deref(), &next, round.min(CALM))?;
         }

@@ -97,6 +97,13 @@ impl Address {
         &self.open
     }
 
+    /// Do both name a host in common, and the same prefix, or one of them below the other's?
+    pub(crate) fn overlaps(&self, other: &Address) -> bool {
+        let is_theirs = |host: &String| other.hosts.iter().any(|theirs| theirs.eq_ignore_ascii_case(host));
+        let (one, other) = (format!("{}/", self.prefix), format!("{}/", other.prefix));
+        self.hosts.iter().any(is_theirs) && (one.starts_with(&other) || other.starts_with(&one))
+    }
+
     /// The URL of each endpoint, without a path.
     pub(super) fn endpoints(&self) -> Vec<String> {
         let scheme = if self.secure { "https" } else { "http" };
@@ -223,6 +230,23 @@ mod tests {
         let named = parsed("etcd://alice@a/x").unwrap();
         assert!(named.user().is_err() && !named.has_password());
         assert_eq!(named.or_password(Some("secret".into())).user().unwrap(), Some(("alice", "secret")));
+    }
+
+    #[test]
+    fn knows_one_that_is_the_same_or_below() {
+        let overlap = |one: &str, other: &str| {
+            let (one, other) = (Address::parse(one).unwrap(), Address::parse(other).unwrap());
+            assert_eq!(one.overlaps(&other), other.overlaps(&one));
+            one.overlaps(&other)
+        };
+        for other in ["etcd://b,A:2379/team/x/", "etcds://u:p@a/team/x", "etcd://a/team", "etcd://a/team/x/y"]
+        {
+            assert!(overlap("etcd://a:2379,c/team/x", other), "{other}");
+        }
+        for other in ["etcd://b/team/x", "etcd://a:1/team/x", "etcd://a/team/xy", "etcd://a/te", "etcd://a/x"]
+        {
+            assert!(!overlap("etcd://a:2379,c/team/x", other), "{other}");
+        }
     }
 
     #[test]
