@@ -3,7 +3,8 @@
 //! Two looks tell all that most walks need: the first names of each priority with what stops the queue; then the tasks
 //! that they lead to, with what comes after a list that is longer. What they don't tell is asked for as elsewhere.
 
-use super::walk::{BOUND, Walk};
+use super::timed::BOUND;
+use super::walk::Walk;
 use crate::directory::gates::Gateway;
 use crate::directory::known::Read;
 use crate::domain::hint;

@@ -4,9 +4,11 @@
 //! what another is just taking is passed by, and looked at again in the next walk.
 
 mod ahead;
+mod listed;
 mod once;
 mod parked;
 mod run;
+mod timed;
 mod walk;
 
 use std::collections::{BTreeMap, HashSet};
@@ -26,7 +28,8 @@ use crate::domain::{
 use crate::error::{Code, Error, Result};
 use crate::id::NodeId;
 use crate::store::Glimpse;
-use walk::{Listed, Walk};
+use listed::Listed;
+use walk::Walk;
 
 /// How soon an idle waiter sees that a worker has died.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);

@@ -1,15 +1,15 @@
 //! One walk along the hints of a queue.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 
 use super::run::{FIRST_PAGE, PAGE, Place, Run, Turn};
-use super::{GLANCE, Next, Nothing};
+use super::{Next, Nothing};
 use crate::directory::Directory;
 use crate::directory::known::Read;
 use crate::domain::hint::{self, Mark};
-use crate::domain::{Answer, Lack, Name, Need, Node, Refusal, Standing, WriteId, next_end_ms, standing};
+use crate::domain::{Answer, Lack, Need, Node, Refusal, Standing, WriteId, next_end_ms, standing};
 use crate::error::Result;
 use crate::id::NodeId;
 use crate::store::{Glimpse, Key, Prefix};
@@ -23,7 +23,7 @@ pub(super) struct Walk<'a> {
     /// How many hints it lists at once.
     pub(super) page: usize,
     /// Does it only look?
-    looks: bool,
+    pub(super) looks: bool,
     /// What the lane's lists were as the walk began, as far as the store tells at once.
     pub(super) glimpse: Option<Glimpse>,
     /// Did others change anything that was met?
@@ -31,26 +31,12 @@ pub(super) struct Walk<'a> {
     /// What was passed by although it may come up: its hint is ahead of its record.
     pub(super) passed_by: HashSet<(NodeId, Option<WriteId>)>,
     /// Those that others were just taking, who mostly get them: left to the end of those of their priority.
-    in_hand: Vec<Turn>,
+    pub(super) in_hand: Vec<Turn>,
     /// Lists in which nothing was due, and by when.
-    not_due: Vec<(String, i64)>,
+    pub(super) not_due: Vec<(String, i64)>,
     /// What was found to be in the way of others: all that stand there are refused.
     pub(super) closed: HashSet<String>,
     pub(super) nothing: Nothing,
-}
-
-/// How long what is listed stands for what there is, in nanoseconds: who comes first in the order meanwhile waits as
-/// long for its turn at the most, and one whose process asks once is never passed by.
-const LISTED_NS: u64 = 10_000_000;
-
-/// What a walk has listed beyond the task that it took.
-#[derive(Debug, Default)]
-pub(super) struct Listed {
-    /// Whose: the lane, and the projects asked for.
-    of: (String, Vec<Name>),
-    /// When, in nanoseconds on the monotonic clock.
-    at_ns: u64,
-    turns: VecDeque<Turn>,
 }
 
 /// What becomes of a task met.
@@ -88,58 +74,6 @@ impl<'a> Walk<'a> {
     /// A walk that writes nothing.
     pub(super) fn looking(directory: &'a Directory, request: &'a Next) -> Walk<'a> {
         Walk { looks: true, ..Walk::new(directory, request) }
-    }
-
-    /// Takes the first task of those that are listed already.
-    pub(super) fn take_listed<T>(
-        &mut self,
-        take: &mut dyn FnMut(Read) -> Result<Answer<T>>,
-    ) -> Result<Option<T>> {
-        while let Some(turn) = self.next_listed() {
-            if let Some(taken) = self.meet(turn, true, take)? {
-                return Ok(Some(taken));
-            }
-        }
-        // Only a whole walk tells that there is nothing.
-        (self.lost, self.nothing) = (false, Nothing::default());
-        self.passed_by.clear();
-        self.in_hand.clear();
-        Ok(None)
-    }
-
-    fn next_listed(&self) -> Option<Turn> {
-        self.listed().turns.pop_front()
-    }
-
-    /// Is anything listed already?
-    pub(super) fn has_listed(&self) -> bool {
-        !self.listed().turns.is_empty()
-    }
-
-    fn listed(&self) -> MutexGuard<'_, Listed> {
-        let mut listed = self.directory.queues.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = self.directory.host.mono_ns().saturating_sub(listed.at_ns);
-        if age > LISTED_NS || listed.of != self.asked_for() {
-            listed.turns.clear();
-        }
-        listed
-    }
-
-    fn asked_for(&self) -> (String, Vec<Name>) {
-        (self.lane(), self.request.projects.clone())
-    }
-
-    /// Leaves for the next ones what is listed, as long as it is known to be in order.
-    fn leave_listed(&mut self, runs: &mut [Run], since_ns: u64) -> Result<()> {
-        let mut turns = VecDeque::new();
-        while runs.iter().all(|run| run.ended || !run.page.is_empty())
-            && let Some(turn) = self.first(runs)?
-        {
-            turns.push_back(turn);
-        }
-        let listed = Listed { of: self.asked_for(), at_ns: since_ns, turns };
-        *self.directory.queues.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed;
-        Ok(())
     }
 
     /// Takes the first task that `take` gets.
@@ -191,7 +125,7 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    fn parts(&self, folder: &str) -> Result<Vec<String>> {
+    pub(super) fn parts(&self, folder: &str) -> Result<Vec<String>> {
         let known = self.glimpse.as_ref().and_then(|glimpse| glimpse.parts(folder));
         known.map_or_else(|| self.directory.store.parts(folder), Ok)
     }
@@ -249,34 +183,8 @@ impl<'a> Walk<'a> {
         Ok(runs)
     }
 
-    /// Can anything in this list of timed hints be due? Told by the names of its folders, and not by those of the hints:
-    /// of many that are held for an hour each there are some hundred in the first folder.
-    fn may_be_due(&self, folder: &str, until: i64) -> Result<bool> {
-        if self.glimpse.is_some() {
-            return Ok(true); // the first ones are known already
-        }
-        let mut folder = folder.to_owned();
-        for bound in hint::timed_folders(until) {
-            match self.parts(&folder)?.first() {
-                Some(first) if *first == bound => folder = format!("{folder}/{bound}"),
-                first => return Ok(first.is_some_and(|first| *first < bound)),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Nothing was taken: when will the first of those come up that are not due?
-    fn look_forward(&mut self) -> Result<()> {
-        for (folder, until) in std::mem::take(&mut self.not_due) {
-            if Run::listed(folder, Some(until)).peek(self)?.is_some() {
-                self.lost = true; // put since
-            }
-        }
-        Ok(())
-    }
-
     /// Of all lists' first ones the one that has waited longest.
-    fn first(&mut self, runs: &mut [Run]) -> Result<Option<Turn>> {
+    pub(super) fn first(&mut self, runs: &mut [Run]) -> Result<Option<Turn>> {
         let mut first: Option<(&Place, usize)> = None;
         for (at, run) in runs.iter_mut().enumerate() {
             if let Some(place) = run.peek(self)?
@@ -291,7 +199,7 @@ impl<'a> Walk<'a> {
 
     /// Looks at the task that a hint leads to, and takes it if it can be taken; one that another is just taking only
     /// if this walk no longer `yields` to that one.
-    fn meet<T>(
+    pub(super) fn meet<T>(
         &mut self,
         turn: Turn,
         yields: bool,
@@ -410,47 +318,4 @@ impl<'a> Walk<'a> {
             _ => self.lost = true,
         }
     }
-
-    /// Those are looked for from time to time only: their leases' ends tell it too.
-    fn is_time_for_orphans(&self) -> bool {
-        let now = self.directory.host.mono_ns();
-        let glanced = &self.directory.queues.glanced_ns;
-        let last = glanced.load(Ordering::Relaxed);
-        if last != 0 && now.saturating_sub(last) < u64::try_from(GLANCE.as_nanos()).unwrap_or(u64::MAX) / 2 {
-            return false;
-        }
-        glanced.store(now.max(1), Ordering::Relaxed);
-        true
-    }
-
-    /// Tasks whose workers' processes are gone, each under its priority.
-    fn orphans(&mut self, lane: &str) -> Result<Vec<(String, Turn)>> {
-        let folder = format!("{lane}/{BOUND}");
-        let keys = self.list(&folder, None, usize::MAX)?;
-        let mut orphans = Vec::new();
-        for key in keys {
-            let Some(mark) = hint::mark_of(key.name()) else { continue };
-            let Ok(Some((node, _))) = self.read(&mark.id) else { continue };
-            let Some(task) = &node.task else { continue };
-            let over = self.directory.with_facts(&node, |facts| {
-                matches!(
-                    standing(&node, facts),
-                    Standing::Lapsed { .. } | Standing::Spent { .. } | Standing::Overdue { .. }
-                )
-            });
-            if over && hint::is_named(&node, &mark) {
-                let asked = &self.request.projects;
-                if asked.is_empty() || task.project.as_ref().is_some_and(|project| asked.contains(project)) {
-                    let turn = Turn::new(key.name(), mark, task.submitted_ms);
-                    orphans.push((task.priority.to_string(), turn));
-                }
-            } else if !self.looks && node.version >= mark.version && !hint::is_named(&node, &mark) {
-                self.directory.drop_hint(key.name());
-            }
-        }
-        Ok(orphans)
-    }
 }
-
-/// The short folder of what ends with a process.
-pub(super) const BOUND: &str = "bound";

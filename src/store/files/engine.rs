@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::listing::{Unlisted, Walk};
 use super::{Disk, Entry, Files, Irregular, intent, layout, log, names, watch};
@@ -29,12 +29,9 @@ pub struct FileStore<F> {
     pub(super) whole: AtomicBool,
     /// The folders of the last hints, which stay for the next ones: making a folder costs more than all else a hint
     /// does.
-    warm: Mutex<VecDeque<String>>,
+    pub(super) warm: Mutex<VecDeque<String>>,
     path: PathBuf,
 }
-
-/// How many folders stay.
-const WARM: usize = 4;
 
 /// How to open a claim directory.
 #[derive(Clone, Copy, Debug)]
@@ -126,28 +123,8 @@ impl<F: Files> FileStore<F> {
         self.made(path, || self.files.create(path))
     }
 
-    /// Makes a hint: one more name of the file that all hints are names of, so it costs no file of its own. Where there
-    /// can't be one, since that file is missing or has as many names as it may, a file after all.
-    fn make_hint(&self, path: &str) -> Result<()> {
-        let mut is_missing = false;
-        let made = self.made(path, || {
-            let linked = self.files.link(layout::HINT_FILE, path);
-            let failed = linked.as_ref().err().map(io::Error::kind);
-            is_missing = failed == Some(ErrorKind::NotFound);
-            if matches!(failed, None | Some(ErrorKind::AlreadyExists)) {
-                linked
-            } else {
-                self.files.create(path)
-            }
-        });
-        if is_missing && made.is_ok() {
-            let _ = self.files.create(layout::HINT_FILE); // for the next one
-        }
-        made.map(drop)
-    }
-
     /// Makes a name at `path` by `make`, and before it whatever is missing above. `false`: the name is taken.
-    fn made(&self, path: &str, mut make: impl FnMut() -> io::Result<()>) -> Result<bool> {
+    pub(super) fn made(&self, path: &str, mut make: impl FnMut() -> io::Result<()>) -> Result<bool> {
         let made = match self.in_folder(path, &mut make) {
             // The claim directory itself is not there yet.
             Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -210,39 +187,12 @@ impl<F: Files> FileStore<F> {
         self.error("list", &path, error)
     }
 
-    fn warm_folders(&self) -> MutexGuard<'_, VecDeque<String>> {
-        // Each change leaves a list of folders.
-        self.warm.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A hint was put in `folder`. The folder that need not stay any longer, if there is one.
-    fn warm(&self, folder: &str) -> Option<String> {
-        let mut warm = self.warm_folders();
-        if warm.iter().any(|known| known == folder) {
-            return None;
-        }
-        warm.push_back(folder.to_owned());
-        if warm.len() > WARM { warm.pop_front() } else { None }
-    }
-
     /// Removes a name. `false`: it was not there.
-    fn remove_path(&self, path: &str) -> Result<bool> {
+    pub(super) fn remove_path(&self, path: &str) -> Result<bool> {
         match self.files.unlink(path) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
             Err(e) => Err(self.error("remove", path, e)),
-        }
-    }
-
-    /// Removes a folder of hints and those above it, as far as they are empty.
-    fn remove_empty(&self, mut folder: &str) {
-        // `.store/due` and its like stay.
-        while folder.matches('/').count() > 1 {
-            match self.files.remove_folder(folder) {
-                // Somebody else's names are in it; or it can't be removed, and an empty folder does no harm.
-                Err(e) if e.kind() != ErrorKind::NotFound => break,
-                _ => folder = above(folder),
-            }
         }
     }
 
@@ -345,22 +295,11 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn hint(&self, key: &Key) -> Result<()> {
-        let path = Self::path_of(key);
-        self.make_hint(&path)?;
-        if let Some(cold) = self.warm(above(&path)) {
-            self.remove_empty(&cold);
-        }
-        Ok(())
+        self.put_hint(&Self::path_of(key))
     }
 
     fn unhint(&self, key: &Key) -> Result<()> {
-        let path = Self::path_of(key);
-        self.remove_path(&path)?;
-        let folder = above(&path);
-        if !self.warm_folders().iter().any(|warm| warm == folder) {
-            self.remove_empty(folder);
-        }
-        Ok(())
+        self.remove_hint(&Self::path_of(key))
     }
 
     fn log(&self, key: &Key, line: &[u8]) -> Result<()> {
@@ -377,8 +316,7 @@ impl<F: Files> Store for FileStore<F> {
     }
 
     fn tidy(&self) {
-        let warm = std::mem::take(&mut *self.warm_folders());
-        warm.iter().for_each(|folder| self.remove_empty(folder));
+        self.cool();
     }
 
     fn list(&self, prefix: &Prefix<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Key>> {
@@ -449,6 +387,6 @@ impl<F: Files> Store for FileStore<F> {
 }
 
 /// The folder that a path is in.
-fn above(path: &str) -> &str {
+pub(super) fn above(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

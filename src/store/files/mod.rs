@@ -14,6 +14,7 @@
 
 mod disk;
 mod engine;
+mod hints;
 mod inspect;
 mod intent;
 mod layout;
