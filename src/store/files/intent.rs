@@ -28,10 +28,14 @@ const RANDOM: usize = 16;
 /// What is before the key in the names of those that are being written.
 const STAGED: &str = "tmp.";
 
-/// Does `name` stand for a change of this key, written or announced?
+/// Does `name` announce a change of this key?
+pub(super) fn announces(name: &str, key: &str) -> bool {
+    name.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Does it stand for one, be it announced or still being written?
 pub(super) fn is_of(name: &str, key: &str) -> bool {
-    let rest = name.strip_prefix(STAGED).unwrap_or(name).strip_prefix(key);
-    rest.is_some_and(|rest| rest.starts_with('.'))
+    announces(name.strip_prefix(STAGED).unwrap_or(name), key)
 }
 
 /// One replacement's names.

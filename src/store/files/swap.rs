@@ -115,7 +115,7 @@ impl<F: Files> FileStore<F> {
             if stamp == *mine {
                 continue;
             }
-            if name.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')) {
+            if intent::announces(&name, key) {
                 rivals.push(stamp);
             } else if stamp.is_leftover(mine, now) {
                 self.withdraw(&format!("{}/{name}", intent::FOLDER));
@@ -126,8 +126,7 @@ impl<F: Files> FileStore<F> {
 
     /// Is another just taking the cell at `path`?
     pub(super) fn is_in_hand(&self, path: &str) -> Result<bool> {
-        let names = self.files.list(intent::FOLDER);
-        let names = match names {
+        let names = match self.files.list(intent::FOLDER) {
             Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
             names => names.map_err(|e| self.error("list", intent::FOLDER, e))?,
         };
