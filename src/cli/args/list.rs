@@ -90,8 +90,11 @@ pub(crate) enum Order {
     Expires,
 }
 
-/// The states that `list` tells apart.
+// The states that `list` tells apart. No doc comment: it would be sent to every agent that lists the tools.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "mcp", derive(serde::Deserialize, rmcp::schemars::JsonSchema))]
+#[cfg_attr(feature = "mcp", serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "mcp", schemars(crate = "rmcp::schemars", rename = "State"))]
 pub(crate) enum StateFilter {
     Ready,
     Waiting,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::call::{needs, only, paths};
 use super::session::Session;
 use super::tools::{self, What};
-use crate::cli::args::{self, Filter, StateFilter};
+use crate::cli::args::{self, Filter};
 use crate::cli::command::{check, list, log, look};
 use crate::cli::context::Context;
 use crate::cli::prime::state::State;
@@ -74,21 +74,8 @@ pub(super) fn run(
 }
 
 fn listed(call: &tools::Look) -> args::List {
-    let state = |state: &tools::State| match state {
-        tools::State::Ready => StateFilter::Ready,
-        tools::State::Waiting => StateFilter::Waiting,
-        tools::State::Claimed => StateFilter::Claimed,
-        tools::State::Blocked => StateFilter::Blocked,
-        tools::State::Done => StateFilter::Done,
-        tools::State::Failed => StateFilter::Failed,
-        tools::State::Cancelled => StateFilter::Cancelled,
-        tools::State::Expired => StateFilter::Expired,
-    };
-    let filter = Filter {
-        states: call.states.iter().map(state).collect(),
-        queues: call.queues.clone(),
-        projects: call.projects.clone(),
-    };
+    let filter =
+        Filter { states: call.states.clone(), queues: call.queues.clone(), projects: call.projects.clone() };
     args::List { filter, sort: None, reverse: false, paths: false }
 }
 

@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use claimdir::{Error, Result};
 
+use crate::cli::args::StateFilter;
+
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -99,20 +101,6 @@ pub(super) enum What {
     Log,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
-#[serde(rename_all = "lowercase")]
-pub(super) enum State {
-    Ready,
-    Waiting,
-    Claimed,
-    Blocked,
-    Done,
-    Failed,
-    Cancelled,
-    Expired,
-}
-
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -127,7 +115,7 @@ pub(super) struct Look {
     pub(super) paths: Vec<String>,
     /// Of list, like the next three
     #[serde(default, deserialize_with = "or_nothing")]
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<StateFilter>,
     #[serde(default, deserialize_with = "or_nothing")]
     pub(super) queues: Vec<String>,
     #[serde(default, deserialize_with = "or_nothing")]
